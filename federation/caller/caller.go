@@ -1,0 +1,126 @@
+package caller
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"gatehouse/federation/config"
+	"gatehouse/gate"
+	"gatehouse/upstream/credential"
+)
+
+// ErrUnknown says that a token belongs to nobody we know. It tells no more,
+// because whoever presents a wrong token is to learn no more.
+var ErrUnknown = errors.New("the token belongs to no caller")
+
+const (
+	// maxToken bounds what is looked at; signed tokens with many claims stay below.
+	maxToken = 16 << 10
+	// referenceLife is how long the digest of a resolved reference is used. A
+	// rotated secret counts after that, and a request costs no file access.
+	referenceLife = 2 * time.Second
+	// resolveTimeout bounds one look-up of a reference.
+	resolveTimeout = 2 * time.Second
+)
+
+// Options is what a Directory works with beside its callers.
+type Options struct {
+	Now func() time.Time // nil: time.Now
+}
+
+// A Directory knows all callers. It is safe for concurrent use and does not
+// change; a new configuration makes a new Directory.
+type Directory struct {
+	entries []*entry
+	named   map[gate.CallerName]*gate.Caller
+	secrets credential.Secrets
+	now     func() time.Time
+}
+
+// An entry is one caller with a static token.
+type entry struct {
+	caller *gate.Caller
+	digest gate.Digest // of the token; zero when there is a reference
+	ref    credential.Reference
+
+	mu       sync.Mutex // guards what follows: the digest that ref resolved to
+	resolved gate.Digest
+	at       time.Time
+}
+
+// New makes a Directory of the configured callers. It resolves nothing yet.
+func New(callers []config.Caller, secrets credential.Secrets, o Options) (*Directory, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	d := &Directory{named: map[gate.CallerName]*gate.Caller{}, secrets: secrets, now: o.Now}
+	for _, c := range callers {
+		if c.Name == "" {
+			return nil, errors.New("a caller has no name")
+		}
+		if d.named[c.Name] != nil {
+			return nil, fmt.Errorf("caller %q: declared twice", c.Name)
+		}
+		known := c.Caller
+		known.AuthenticatedBy = "token"
+		d.named[c.Name] = &known
+		d.entries = append(d.entries, &entry{caller: &known, digest: c.Token.Digest, ref: c.Token.Reference})
+	}
+	return d, nil
+}
+
+// Named returns the configured caller of that name, or nil.
+func (d *Directory) Named(name gate.CallerName) *gate.Caller { return d.named[name] }
+
+// Authenticate returns the caller that bearer belongs to, or ErrUnknown. Every
+// caller is compared, and each in constant time, so that the time taken tells
+// neither how much of a token was right nor whose it nearly was.
+func (d *Directory) Authenticate(ctx context.Context, bearer string) (*gate.Caller, error) {
+	if bearer == "" || len(bearer) > maxToken {
+		return nil, ErrUnknown
+	}
+	sum := sha256.Sum256([]byte(bearer))
+	var found *gate.Caller
+	for _, e := range d.entries {
+		want := d.digest(ctx, e)
+		if subtle.ConstantTimeCompare(sum[:], want[:]) == 1 && !want.IsZero() {
+			found = e.caller
+		}
+	}
+	if found == nil {
+		return nil, ErrUnknown
+	}
+	return found, nil
+}
+
+// digest returns the digest of e's token; zero, which nothing matches, when its
+// reference does not resolve.
+func (d *Directory) digest(ctx context.Context, e *entry) gate.Digest {
+	if e.ref.IsZero() {
+		return e.digest
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now := d.now(); e.at.IsZero() || now.Sub(e.at) >= referenceLife {
+		// Detached: one request that hangs up must not make the next fail.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resolveTimeout)
+		defer cancel()
+		e.resolved, e.at = d.resolve(ctx, e.ref), now
+	}
+	return e.resolved
+}
+
+func (d *Directory) resolve(ctx context.Context, ref credential.Reference) gate.Digest {
+	secret, err := d.secrets.Resolve(ctx, ref)
+	if err != nil || secret.IsZero() {
+		return gate.Digest{}
+	}
+	b := secret.Bytes()
+	defer clear(b)
+	return gate.DigestOf(b)
+}
