@@ -1,5 +1,7 @@
 package gate
 
+import "time"
+
 // A Caller is who asks, as the operator declared them. Values are immutable
 // once they are in use.
 type Caller struct {
@@ -125,7 +127,12 @@ type Tool struct {
 	// ParamHeaders are the schema's x-mcp-header bindings (MCP 2026-07-28, server/tools).
 	ParamHeaders []ParamHeader
 
-	ServerCallsPerMinute int // per server, 0: no limit
+	ServerCallsPerMinute  int // of all callers together, 0: no limit
+	ServerConcurrentCalls int // of all callers together, 0: no limit
+
+	// ApprovalMemory is how long a person's yes also covers further calls of the
+	// same caller with the same arguments; 0: every call is asked about.
+	ApprovalMemory time.Duration
 }
 
 // A ParamHeader binds one argument to the request header Mcp-Param-<Name>.
