@@ -9,12 +9,13 @@ import (
 
 // The buckets.
 var (
-	bucketMeta      = []byte("meta")
-	bucketCatalogue = []byte("catalogue")
-	bucketEra       = []byte("era")
-	bucketContact   = []byte("contact")
-	bucketKeys      = []byte("keys")
-	bucketVault     = []byte("vault")
+	bucketMeta    = []byte("meta")
+	bucketServers = []byte("servers")
+	bucketTools   = []byte("tools")
+	bucketEra     = []byte("era")
+	bucketContact = []byte("contact")
+	bucketKeys    = []byte("keys")
+	bucketVault   = []byte("vault")
 )
 
 var keyVersion = []byte("version")
@@ -26,7 +27,7 @@ var migrations = []func(*bbolt.Tx) error{
 }
 
 func createBuckets(tx *bbolt.Tx) error {
-	for _, name := range [][]byte{bucketCatalogue, bucketEra, bucketContact, bucketKeys, bucketVault} {
+	for _, name := range [][]byte{bucketServers, bucketTools, bucketEra, bucketContact, bucketKeys, bucketVault} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}

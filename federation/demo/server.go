@@ -1,0 +1,94 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// Address is where the demo upstream listens unless told otherwise, and what
+// the file that `gatehouse init` writes points to.
+const Address = "127.0.0.1:8621"
+
+// Path is the endpoint's path.
+const Path = "/mcp"
+
+// maxBody is more than any of the demo's tools can use.
+const maxBody = 1 << 20
+
+// Handler serves the demo upstream at Path. Hostile names one of HostileKinds;
+// "" behaves.
+func Handler(version, hostile string) (http.Handler, error) {
+	mcpServer := server.NewMCPServer("Gatehouse demo", version,
+		server.WithToolCapabilities(false),
+		server.WithRecovery(),
+		server.WithInstructions("A demonstration server. Its notes live in memory and are gone when it stops."))
+	mcpServer.AddTools(tools(newNotebook())...)
+
+	// Loopback only, so the library's own check of the Host header is in force.
+	endpoint := server.NewStreamableHTTPServer(mcpServer,
+		server.WithEndpointPath(Path),
+		server.WithDisableStreaming(true),
+		server.WithSessionIdleTTL(10*time.Minute),
+		server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
+	mux := http.NewServeMux()
+	mux.Handle(Path, endpoint)
+
+	misbehave, ok := misbehaviours[hostile]
+	if !ok {
+		return nil, fmt.Errorf("unknown kind %q of misbehaviour (want %s)", hostile, kindList())
+	}
+	return http.MaxBytesHandler(misbehave.wrap(mux), maxBody), nil
+}
+
+// A Server is a running demo upstream.
+type Server struct {
+	URL  string
+	http *http.Server
+	done chan error
+}
+
+// Start listens on address, which must be loopback: the demo asks nobody who
+// they are. Close ends it.
+func Start(address, version, hostile string) (*Server, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("listen address %q: want host:port, for example %q", address, Address)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("listen address %q: the demo upstream asks for no credentials and listens on loopback only", address)
+	}
+	handler, err := Handler(version, hostile)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		URL:  "http://" + listener.Addr().String() + Path,
+		http: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)},
+		done: make(chan error, 1),
+	}
+	go func() { s.done <- s.http.Serve(listener) }() // ended by Close, which waits
+	return s, nil
+}
+
+// Close ends the server. Requests that are not done by the end of ctx are cut.
+func (s *Server) Close(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = s.http.Close()
+	}
+	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
