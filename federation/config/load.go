@@ -2,25 +2,120 @@
 // the file at once: the line, the key, what is wrong and what is wanted.
 //
 // Loading reads that one file. It changes nothing, resolves no secret and never
-// touches the network.
+// touches the network. Types are not coerced, unknown keys are errors at any
+// depth, and a key that is left out means the stricter choice.
 package config
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
 
 	"gatehouse/gate"
 )
 
+// maxFile bounds what is read; a larger file is not a configuration.
+const maxFile = 4 << 20
+
 // Load reads the file at path. The Config is nil when any problem is an error.
 func Load(path string) (*Config, Problems) {
-	data, err := os.ReadFile(path)
+	fail := func(text string) (*Config, Problems) {
+		return nil, Problems{{File: path, Text: text}}
+	}
+	f, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail("no such file; gatehouse init writes one")
+	case err != nil:
+		return fail("cannot be opened: " + cause(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, Problems{{File: path, Text: err.Error()}}
+		return fail("cannot be read: " + cause(err))
+	}
+	if len(data) > maxFile {
+		return fail("is larger than 4 MiB and no configuration")
 	}
 	return Parse(path, data)
 }
 
+// cause leaves out the path that a *fs.PathError repeats.
+func cause(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
 // Parse is Load for bytes already read; path serves messages and relative paths.
 func Parse(path string, data []byte) (*Config, Problems) {
-	return &Config{Path: path, Digest: gate.DigestOf(data)}, nil
+	if p, ok := checkText(data); !ok {
+		p.File = path
+		return nil, Problems{p}
+	}
+	var tree map[string]any
+	if _, err := toml.Decode(string(data), &tree); err != nil {
+		return nil, Problems{syntaxProblem(path, err)}
+	}
+	d := &decoder{lines: indexLines(data)}
+	var f file
+	d.document(tree, &f)
+	b := &builder{decoder: d, dir: filepath.Dir(path), config: &Config{Path: path, Digest: gate.DigestOf(data)}}
+	b.build(&f)
+
+	for i := range d.problems {
+		d.problems[i].File = path
+	}
+	slices.SortStableFunc(d.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	if len(d.problems.Errors()) > 0 {
+		return nil, d.problems
+	}
+	return b.config, d.problems
 }
+
+func syntaxProblem(path string, err error) Problem {
+	var parse toml.ParseError
+	if errors.As(err, &parse) {
+		text := parse.Message
+		if text == "" {
+			text = "this is not TOML"
+		}
+		return Problem{File: path, Line: parse.Position.Line, Key: parse.LastKey, Text: "not valid TOML: " + text}
+	}
+	return Problem{File: path, Text: "not valid TOML"}
+}
+
+// checkText finds the encodings that editors produce unasked, for which the
+// TOML parser has no helpful word.
+func checkText(data []byte) (Problem, bool) {
+	switch {
+	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+		return Problem{Line: 1, Text: "the file is UTF-16; save it as UTF-8 without a byte order mark"}, false
+	case bytes.HasPrefix(data, []byte{0xef, 0xbb, 0xbf}):
+		return Problem{Line: 1, Text: "the file begins with a byte order mark; save it as UTF-8 without one"}, false
+	}
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		return Problem{Line: lineOf(data, i), Text: "the file holds a NUL byte (UTF-16?); save it as UTF-8"}, false
+	}
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return Problem{Line: lineOf(data, i), Text: fmt.Sprintf("byte 0x%02x is not UTF-8; save the file as UTF-8", data[i])}, false
+		}
+		i += n
+	}
+	return Problem{}, true
+}
+
+func lineOf(data []byte, offset int) int { return 1 + bytes.Count(data[:offset], []byte{'\n'}) }

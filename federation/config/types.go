@@ -26,6 +26,8 @@ type Config struct {
 	Delegation map[string]credential.Profile
 	Callers    []Caller
 	Servers    []Server
+
+	uses []use // every reference, for CheckSecrets
 }
 
 // Listen is where callers find us.
@@ -35,6 +37,8 @@ type Listen struct {
 	CertFile    string // resolved against the file's directory; "" = no TLS here
 	KeyFile     string
 	BehindProxy bool // something in front of us ends TLS
+
+	line int
 }
 
 // TLS reports whether we end TLS ourselves.
@@ -42,8 +46,7 @@ func (l Listen) TLS() bool { return l.CertFile != "" }
 
 // State is where everything durable is kept.
 type State struct {
-	Path     string               // resolved against the file's directory
-	Postgres credential.Reference // zero: the one file
+	Path string // resolved against the file's directory
 }
 
 // Operation bounds one operation upstream.
@@ -86,9 +89,8 @@ const (
 
 // Audit says what the ledger keeps and for how long.
 type Audit struct {
-	Arguments  string
-	Retention  time.Duration        // 0: for ever
-	SigningKey credential.Reference // Ed25519 key that signs checkpoints; zero: unsigned
+	Arguments string
+	Retention time.Duration // 0: for ever
 }
 
 // Vault is [vault].

@@ -86,8 +86,3 @@ func NewBroker(o Options) *Broker {
 // Configure replaces the delegation profiles. A session that is already open
 // sees the new ones when it exchanges again.
 func (b *Broker) Configure(profiles map[string]Profile) { b.profiles.Store(&profiles) }
-
-// Open begins the credential session of one operation. It sends nothing yet.
-func (b *Broker) Open(a Auth, p Purpose) (Session, error) {
-	return nil, &Error{Reason: ReasonUnresolved, Text: "not opened"}
-}

@@ -23,7 +23,7 @@ type Error struct {
 	Reason string // one of the Reason constants
 	Text   string // one sentence for operators, with the next step
 	Status int    // HTTP status of the token endpoint, 0 when it did not answer
-	Cause  error  // never part of the text when it could quote a secret
+	Cause  error  // for errors.As; never part of the text
 }
 
 func (e *Error) Error() string { return e.Text }
