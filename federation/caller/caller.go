@@ -124,3 +124,8 @@ func (d *Directory) resolve(ctx context.Context, ref credential.Reference) gate.
 	defer clear(b)
 	return gate.DigestOf(b)
 }
+
+// A ScopeError says that a token is good but lacks the scope we require.
+type ScopeError struct{ Scope string }
+
+func (e *ScopeError) Error() string { return fmt.Sprintf("the token lacks the scope %q", e.Scope) }
