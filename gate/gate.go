@@ -3,7 +3,8 @@ package gate
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -51,9 +52,27 @@ type Options struct {
 	Now    func() time.Time             // nil: time.Now
 }
 
+const defaultApprovalTimeout = 5 * time.Minute
+
+// recordTimeout bounds a write to the ledger, which does not share the caller's
+// cancellation: hanging up must not be a way to leave no trace.
+const recordTimeout = 10 * time.Second
+
 // A Gate judges calls, asks people, issues permits and keeps the record. It is
 // safe for concurrent use.
 type Gate struct {
+	ledger Ledger
+	keys   KeyRing
+	digest func([]byte) (Digest, error)
+	now    func() time.Time
+
+	settings atomic.Pointer[Options] // replaced by Configure, never edited
+
+	budget  budget
+	pending pending
+	floods  floods
+	memory  memory
+	clock   alarm
 }
 
 // New makes a gate. It refuses options that would leave it without a record or
@@ -62,93 +81,106 @@ func New(o Options) (*Gate, error) {
 	if o.Ledger == nil || o.Keys == nil {
 		return nil, errors.New("gate: a ledger and a key ring are required")
 	}
-	return nil, fmt.Errorf("gate: incomplete")
+	g := &Gate{ledger: o.Ledger, keys: o.Keys, digest: o.Digest, now: o.Now}
+	if g.digest == nil {
+		g.digest = func(b []byte) (Digest, error) { return DigestOf(b), nil }
+	}
+	if g.now == nil {
+		g.now = time.Now
+	}
+	g.budget.now, g.clock.ring = g.now, g.sweep
+	return g, g.Configure(o)
 }
 
-// A Ruling is the answer to a submitted call; exactly one field is set.
-type Ruling struct {
-	Permit   *Permit
-	Question *Question
-	Refusal  *Refusal
-}
-
-// A Refusal says that a call does not happen. It is on record already.
-type Refusal struct {
-	Verdict    Verdict // Refused, Declined or Cancelled
-	Reason     Reason
-	Detail     string         // for administrators and the record, never for other callers
-	Record     uint64         // number of the entry, 0 when it could not be written
-	RetryAfter time.Duration  // with BudgetSpent: when to come back
-	Argument   *ArgumentError // with InvalidArguments
-}
-
-// A Question has to be answered by a person before the call can happen.
-type Question struct {
-	Number  uint64 // of its entry
-	Message string // what the person reads, complete and escaped
-	Schema  []byte // raw JSON of the form's requestedSchema
-	State   string // to be sent back with the answer
-	Until   time.Time
-	Channel Channel // ClientChannel or ConsoleChannel: who is to be asked
-}
-
-// An Answer is what came back for a question. Exactly an accepted form whose
-// decision is "approve" is a yes.
-type Answer struct {
-	Action  string // accept, decline, cancel
-	Content []byte // raw JSON object, or nil
-	Failure string // when no answer came: timeout, lost or client_error
-}
-
-// Submit judges a call.
-func (g *Gate) Submit(ctx context.Context, s Snapshot, c *Caller, call Call) Ruling {
-	return Ruling{}
-}
-
-// Settle records how a permitted call ended.
-func (g *Gate) Settle(p *Permit, o Outcome) {}
-
-// Deny records a refusal that was decided before there was a call to judge.
-func (g *Gate) Deny(ctx context.Context, s Snapshot, c *Caller, call Call, reason Reason, detail string) *Refusal {
+// Configure replaces what an operator can change while calls run: enforcement,
+// channel, approval timeout, second person and what is kept of arguments.
+// Everything else in o is ignored.
+func (g *Gate) Configure(o Options) error {
+	if o.SecondPerson && o.Channel == ClientChannel {
+		return errors.New("gate: a second person cannot be asked by the caller's own client; set channel to console or client_then_console")
+	}
+	if o.ApprovalTimeout <= 0 {
+		o.ApprovalTimeout = defaultApprovalTimeout
+	}
+	g.settings.Store(&o)
 	return nil
 }
 
-// Questions lists the calls that wait for a person, oldest first.
-func (g *Gate) Questions() []Open { return nil }
-
-// Question returns the open question of that number.
-func (g *Gate) Question(number uint64) (Open, bool) { return Open{}, false }
-
-// Decide answers an open question in the name of approver, who has to pass
-// checks 1 to 5 for the tool in s himself.
-func (g *Gate) Decide(ctx context.Context, s Snapshot, number uint64, approver *Caller, approve bool) error {
-	return ErrNoQuestion
+// Close writes what is still counted and ends the gate's alarm. It waits for an
+// alarm that is just ringing.
+func (g *Gate) Close() {
+	g.clock.stop()
+	g.floods.flush(time.Time{}, g.ledger.Enqueue)
 }
 
-// Wait returns when the console question behind state is decided, after limit,
-// or with ctx.
-func (g *Gate) Wait(ctx context.Context, state string, limit time.Duration) {}
+// sweep writes what silence has decided: floods that are over, and questions
+// that nobody answered.
+func (g *Gate) sweep() {
+	now := g.now()
+	next := g.floods.flush(now, g.ledger.Enqueue)
+	if at := g.expireQuestions(now); next.IsZero() || !at.IsZero() && at.Before(next) {
+		next = at
+	}
+	g.memory.forget(now)
+	if !next.IsZero() {
+		g.clock.set(now, next)
+	}
+}
 
-// Close ends what the gate still counts.
-func (g *Gate) Close() {}
+// write appends entries with a limit of the gate's own.
+func (g *Gate) write(ctx context.Context, entries ...*Entry) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return g.ledger.Append(ctx, entries...)
+}
 
-// ErrNoQuestion says that there is no open question of a number.
-var ErrNoQuestion = errors.New("no such open question")
+// An alarm rings at the earliest time anybody asked for. The owner stops it,
+// and stop waits until it no longer rings.
+type alarm struct {
+	ring func()
 
-// An Open is a question that waits for its answer.
-type Open struct {
-	Number     uint64
-	Asked      time.Time
-	Until      time.Time
-	Channel    Channel
-	Caller     CallerName
-	Zone       Zone
-	Tool       LocalName
-	Server     ServerID
-	ServerName string
-	Origin     string
-	RemoteName RemoteName
-	Class      Class
-	Message    string // what the person reads
-	Arguments  Digest
+	mu      sync.Mutex
+	timer   *time.Timer
+	at      time.Time
+	stopped bool
+	ringing sync.WaitGroup
+}
+
+// set makes the alarm ring at the given time, unless it rings before that anyway.
+func (a *alarm) set(now, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped || !a.at.IsZero() && !at.Before(a.at) {
+		return
+	}
+	a.at = at
+	wait := max(at.Sub(now), time.Millisecond)
+	if a.timer == nil {
+		a.timer = time.AfterFunc(wait, a.expired)
+		return
+	}
+	a.timer.Reset(wait)
+}
+
+func (a *alarm) expired() {
+	a.mu.Lock()
+	if a.stopped {
+		a.mu.Unlock()
+		return
+	}
+	a.at = time.Time{}
+	a.ringing.Add(1)
+	a.mu.Unlock()
+	defer a.ringing.Done()
+	a.ring()
+}
+
+func (a *alarm) stop() {
+	a.mu.Lock()
+	a.stopped = true
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	a.mu.Unlock()
+	a.ringing.Wait()
 }

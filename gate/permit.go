@@ -13,8 +13,8 @@ var (
 	ErrPermitExpired = errors.New("the permit has expired")
 )
 
-// permitLife bounds the time between the decision and the first request. It is
-// for a call that is ready to go, not for keeping.
+// permitLife bounds the time between the decision and the first request. A
+// permit is for a call that is ready to go, not for keeping.
 const permitLife = time.Minute
 
 // A Permit allows one call, once, with the very arguments that were judged.
@@ -29,9 +29,17 @@ type grant struct {
 	expires time.Time
 	now     func() time.Time
 	release func() // gives the concurrency slots back
-	spent   atomic.Bool
-	settled atomic.Bool
+
+	// state goes from fresh to spent to settled, or from fresh to settled. One
+	// word, so that a call cannot be spent while it is settled as not sent.
+	state atomic.Uint32
 }
+
+const (
+	permitFresh = iota
+	permitSpent
+	permitSettled
+)
 
 // An Order is the call that a permit stood for. Arguments are the bytes that
 // were judged; whoever holds them must not change them.
@@ -49,11 +57,11 @@ func (p *Permit) Spend() (Order, error) {
 		return Order{}, ErrNoPermit
 	}
 	g := p.grant
-	if g.settled.Load() || !g.spent.CompareAndSwap(false, true) {
-		return Order{}, ErrPermitSpent
-	}
 	if !g.now().Before(g.expires) {
 		return Order{}, ErrPermitExpired
+	}
+	if !g.state.CompareAndSwap(permitFresh, permitSpent) {
+		return Order{}, ErrPermitSpent
 	}
 	return g.order, nil
 }
@@ -66,15 +74,7 @@ func (p *Permit) Record() uint64 {
 	return p.grant.order.Record
 }
 
-// Tool is the tool the permit is for, nil for the zero value.
-func (p *Permit) Tool() *Tool {
-	if p == nil || p.grant == nil {
-		return nil
-	}
-	return p.grant.order.Tool
-}
-
-// An Outcome is how a permitted call ended. The zero verdict stands for the
+// An Outcome is how a permitted call ended. A missing verdict stands for the
 // worst that is possible: OutcomeUnknown when the permit was spent, NotSent when
 // it was not.
 type Outcome struct {
