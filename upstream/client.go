@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/gate"
@@ -30,89 +32,125 @@ type Options struct {
 
 // A Client speaks to the configured servers. It is safe for concurrent use.
 type Client struct {
-	options Options
-}
+	options    Options
+	log        *slog.Logger
+	now        func() time.Time
+	initialize []byte // params of initialize
+	meta       []byte // what every 2026 request's _meta begins with
+	tokens     tokens
+	errands    *errands
 
-// A Report is what a connection test found.
-type Report struct {
-	Era           string // Legacy or Modern
-	Version       string // the protocol version in use
-	ServerName    string // as the server calls itself, clipped; for display only
-	ServerVersion string
-	Legs          []gate.Leg
-	Latency       time.Duration
+	configuring sync.Mutex // one Configure at a time
+	lanes       atomic.Pointer[lanes]
 }
-
-// A Listing is every page of tools/list. Tools are the bytes received.
-type Listing struct {
-	Tools []json.RawMessage
-	Era   string
-	Legs  []gate.Leg
-	Pages int
-}
-
-// CallOptions is what accompanies a call without being judged.
-type CallOptions struct {
-	Progress    func(params []byte) // raw params of notifications/progress for our token; nil asks for none
-	TraceParent string              // W3C trace context of our own span
-	TraceState  string
-	Holder      string            // key of the downstream session for kept sessions; "" is the caller alone
-	CallerToken credential.Secret // the verified inbound token, for grants that exchange it
-}
-
-// A Result is what the tool answered.
-type Result struct {
-	Raw     []byte       // the result object as received, unpaired surrogate escapes replaced
-	Verdict gate.Verdict // gate.OK or gate.ToolError
-	Era     string
-	Outcome gate.Outcome // what to settle the permit with
-}
-
-// A CallError says why an operation failed, in a sentence for operators.
-// Callers branch on Verdict and Reason.
-type CallError struct {
-	Server     gate.ServerID
-	Verdict    gate.Verdict // NotSent, UpstreamError, OutcomeUnknown or Cancelled
-	Reason     string       // one of the Reason constants, or a credential's
-	Code       int64        // JSON-RPC error of the server, when HasCode
-	HasCode    bool
-	Message    string // the server's own words, clipped
-	Data       []byte // raw error.data
-	RetryAfter time.Duration
-	Outcome    gate.Outcome // what to settle the permit with
-	text       string
-}
-
-func (e *CallError) Error() string { return e.text }
 
 // New returns a Client without servers.
 func New(o Options) (*Client, error) {
 	if o.Network == nil || o.Credentials == nil || o.Store == nil {
 		return nil, errors.New("upstream client: network, credentials and store are required")
 	}
-	return &Client{options: o}, nil
+	c := &Client{options: o, log: o.Logger, now: o.Now, errands: newErrands(), tokens: newTokens(),
+		initialize: initializeParams(o.Version), meta: modernMeta(o.Version)}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	c.lanes.Store(&lanes{})
+	return c, nil
 }
 
-// Configure replaces the servers.
-func (c *Client) Configure(servers []Server) error { return nil }
+// Configure replaces the servers. A server that stayed as it was keeps its
+// connections and sessions; the kept sessions of all others end. Operations
+// under way finish as they began. Nothing changes when an error is returned. A
+// server that can be declared but not used, such as one whose ca_file cannot be
+// read, is no error here: operations on it say what is wrong.
+func (c *Client) Configure(servers []Server) error {
+	c.configuring.Lock()
+	defer c.configuring.Unlock()
+	if !c.errands.enter() {
+		return errShutting
+	}
+	defer c.errands.leave()
 
-// Test shakes hands with a server.
-func (c *Client) Test(ctx context.Context, id gate.ServerID) (Report, error) {
-	return Report{}, &CallError{Server: id}
+	declared := make([]Server, 0, len(servers))
+	seen := map[gate.ServerID]bool{}
+	for _, s := range servers {
+		s, err := s.withDefaults()
+		if err != nil {
+			return err
+		}
+		if seen[s.ID] {
+			return fmt.Errorf("server %q: the id is taken by another server", s.ID)
+		}
+		seen[s.ID] = true
+		declared = append(declared, s)
+	}
+
+	before, after := *c.lanes.Load(), make(lanes, len(declared))
+	for _, s := range declared {
+		old := before[s.ID]
+		if old != nil && old.server.same(s) && old.unusable == nil {
+			after[s.ID] = old
+			continue
+		}
+		after[s.ID] = newLane(c, s)
+		if old != nil && old.server.URL != s.URL {
+			after[s.ID].remember(c, "") // another address, perhaps another era
+		}
+	}
+	c.lanes.Store(&after)
+	for id, old := range before {
+		if after[id] != old {
+			old.close()
+		}
+	}
+	return nil
 }
 
-// List walks every page of a server's tools/list.
-func (c *Client) List(ctx context.Context, id gate.ServerID) (Listing, error) {
-	return Listing{}, &CallError{Server: id}
+var errShutting = errors.New("upstream client: shutting down")
+
+// enter counts an operation in and finds its server. Who entered leaves.
+func (c *Client) enter(id gate.ServerID) (*lane, *CallError) {
+	if !c.errands.enter() {
+		return nil, refusal(id, ReasonClosed, "gatehouse is shutting down; nothing was sent")
+	}
+	if l := (*c.lanes.Load())[id]; l != nil {
+		return l, nil
+	}
+	c.errands.leave()
+	return nil, refusal(id, ReasonUnknownServer, "no such server is configured")
 }
 
-// Call sends what p allows and returns what came back.
-func (c *Client) Call(ctx context.Context, p *gate.Permit, o CallOptions) (Result, error) {
-	return Result{}, &CallError{}
+// EndHolder ends the sessions that are kept for a downstream session. What is
+// kept for callers without one stays.
+func (c *Client) EndHolder(holder string) {
+	if holder == "" || !c.errands.enter() {
+		return
+	}
+	defer c.errands.leave()
+	for _, l := range *c.lanes.Load() {
+		l.keeper.endHolder(holder)
+	}
 }
 
-// EndHolder ends the sessions kept for a downstream session.
-func (c *Client) EndHolder(holder string) {}
+// closeGrace is what a request that was cut short by Close may take to notice.
+const closeGrace = time.Second
 
-// Close ends kept sessions and waits for everything the client started.
-func (c *Client) Close(ctx context.Context) error { return nil }
+// Close refuses new operations, ends the kept sessions and waits for everything
+// under way, until ctx ends; after that closing requests are cut short.
+func (c *Client) Close(ctx context.Context) error {
+	c.configuring.Lock()
+	defer c.configuring.Unlock()
+	c.errands.stop()
+	all := *c.lanes.Load()
+	for _, l := range all {
+		l.keeper.close()
+	}
+	err := c.errands.wait(ctx, closeGrace)
+	for _, l := range all {
+		l.close()
+	}
+	return err
+}
