@@ -54,6 +54,10 @@ type Error struct {
 	// deadline for it.
 	Unanswered string
 
+	// ID is the id that the message had, by which a notifications/cancelled names
+	// it; "" for a notification and for a message that was never made.
+	ID string
+
 	// Wrote says that the request may have reached the server. False means that
 	// no byte of the message has left and none will.
 	Wrote bool
