@@ -117,6 +117,9 @@ func TestObject(t *testing.T) {
 			t.Errorf("Object(%.40q): %v, want kind %d", in, err, want)
 		}
 	}
+	if _, err := rawjson.UniqueObject([]byte(`{"a":{"x":1,"x":2}}`)); kindOf(err) != rawjson.DuplicateKey {
+		t.Errorf("UniqueObject overlooks a deep duplicate: %v", err)
+	}
 	if ms, err := rawjson.Object([]byte(`{}`)); err != nil || len(ms) != 0 {
 		t.Errorf("Object({}) = %v, %v", ms, err)
 	}

@@ -16,7 +16,12 @@ type Member struct {
 // Object returns the members of b in order. All of b is checked as by
 // CheckSyntax, and no key may stand twice at this level; deeper levels are not
 // looked at for duplicates.
-func Object(b []byte) ([]Member, error) {
+func Object(b []byte) ([]Member, error) { return object(b, false) }
+
+// UniqueObject is Object with the rule on duplicate keys at every depth.
+func UniqueObject(b []byte) ([]Member, error) { return object(b, true) }
+
+func object(b []byte, unique bool) ([]Member, error) {
 	s := scanner{data: b, unique: true}
 	i := skipSpace(b, 0)
 	if i >= len(b) || b[i] != '{' {
@@ -24,7 +29,7 @@ func Object(b []byte) ([]Member, error) {
 	}
 	members := make([]Member, 0, 8)
 	f := frame{object: true}
-	inner := scanner{data: b, depth: 1}
+	inner := scanner{data: b, depth: 1, unique: unique}
 	i = skipSpace(b, i+1)
 	for first := true; ; first = false {
 		if first && i < len(b) && b[i] == '}' {

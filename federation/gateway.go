@@ -1,0 +1,331 @@
+package federation
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gatehouse/federation/caller"
+	"gatehouse/federation/catalog"
+	"gatehouse/federation/config"
+	"gatehouse/federation/state"
+	"gatehouse/gate"
+	"gatehouse/gate/ledger"
+	"gatehouse/gate/rawjson"
+	"gatehouse/upstream"
+	"gatehouse/upstream/credential"
+	"gatehouse/upstream/vault"
+	"gatehouse/upstream/wire"
+)
+
+// Options is what a Gateway works with beside its configuration.
+type Options struct {
+	Version string           // ours, as serverInfo and clientInfo say it
+	Logger  *slog.Logger     // nil: silent
+	Now     func() time.Time // nil: time.Now
+}
+
+// A Gateway is the whole line, assembled: state, ledger, catalogue, gate,
+// strict client, and the face that callers meet. It is safe for concurrent use.
+type Gateway struct {
+	State    *state.DB
+	Ledger   *ledger.Ledger
+	Catalog  *catalog.Catalog
+	Upstream *upstream.Client
+	Gate     *gate.Gate
+	Vault    *vault.Vault // nil when the configuration names no identity
+	Resolver *credential.Resolver
+	Logger   *slog.Logger
+	Version  string
+
+	settings    atomic.Pointer[settings] // swapped whole by a reload
+	sessions    *sessions
+	listeners   *listeners
+	failures    *authFailures
+	credentials *credential.Broker
+	serverInfo  []byte // {"name":"gatehouse","version":…}, encoded once
+	now         func() time.Time
+
+	ctx      context.Context // the process's; ends what serves callers
+	stop     context.CancelFunc
+	work     sync.WaitGroup // goroutines that Close waits for
+	draining atomic.Bool
+	closing  sync.Once
+	closed   error
+}
+
+// settings is everything that one configuration file decides for the face.
+type settings struct {
+	config  *config.Config
+	callers *caller.Directory
+	hosts   hostCheck
+	public  string // the url that callers know us by
+}
+
+// Open assembles a Gateway: state, ledger, catalogue, client and gate, in that
+// order. It reaches no upstream. When another process holds the state file the
+// error is a *state.InUseError.
+func Open(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) {
+	g := &Gateway{Logger: o.Logger, Version: o.Version, now: o.Now}
+	if g.Logger == nil {
+		g.Logger = slog.New(slog.DiscardHandler)
+	}
+	if g.now == nil {
+		g.now = time.Now
+	}
+	g.serverInfo = append(rawjson.AppendString([]byte(`{"name":"gatehouse","version":`), o.Version), '}')
+	// The process's own context: a caller's, or a command's, must not cut short
+	// what has to be finished and recorded.
+	g.ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := g.assemble(ctx, cfg); err != nil {
+		return nil, errors.Join(err, g.Close(ctx))
+	}
+	return g, nil
+}
+
+func (g *Gateway) assemble(ctx context.Context, cfg *config.Config) (err error) {
+	if g.State, err = state.Open(cfg.StatePath(), state.Options{Now: g.now}); err != nil {
+		return err
+	}
+	if g.Ledger, err = ledger.Open(ledger.Options{Dir: cfg.LedgerDir(), Now: g.now, Retention: cfg.Audit.Retention, Logger: g.Logger}); err != nil {
+		return err
+	}
+	if g.Catalog, err = catalog.Open(catalog.Options{Store: g.State.Catalog(), Logger: g.Logger, Now: g.now, Version: g.Version}); err != nil {
+		return err
+	}
+	if err := g.openUpstream(cfg); err != nil {
+		return err
+	}
+	if g.Gate, err = gate.New(gateOptions(g, cfg)); err != nil {
+		return err
+	}
+	g.sessions = newSessions(g.ctx, g.sessionEnded)
+	g.listeners = newListeners()
+	g.failures = newAuthFailures(g.now)
+	if err := g.apply(cfg); err != nil {
+		return err
+	}
+	g.Catalog.Subscribe(g.catalogChanged)
+	g.work.Go(g.housekeeping) // ended by stop, waited for by Close
+	return g.Ledger.Append(ctx, &gate.Entry{Kind: gate.KindStart, Via: "operator", Detail: "gatehouse " + g.Version})
+}
+
+func (g *Gateway) openUpstream(cfg *config.Config) error {
+	network, err := wire.NewNetwork(wire.NetworkOptions{
+		PrivateHosts: cfg.Network.PrivateHosts, AllowedHosts: cfg.Network.AllowedHosts, Proxy: cfg.Network.Proxy})
+	if err != nil {
+		return err
+	}
+	client, err := network.HTTPClient(wire.TLSOptions{})
+	if err != nil {
+		return err
+	}
+	g.Resolver = &credential.Resolver{}
+	if !cfg.Vault.Identity.IsZero() {
+		g.Vault = vault.New(vault.Options{Store: g.State.Vault(), Identity: cfg.Vault.Identity, Secrets: g.Resolver, Now: g.now})
+		g.Resolver.Vault = g.Vault
+	}
+	broker := credential.NewBroker(credential.Options{Secrets: g.Resolver, Client: client, CheckURL: network.CheckURL,
+		Logger: g.Logger, Now: g.now})
+	g.credentials = broker
+	g.Upstream, err = upstream.New(upstream.Options{Network: network, Version: g.Version, Credentials: broker,
+		Store: g.State.Upstream(), Logger: g.Logger, Now: g.now})
+	return err
+}
+
+func gateOptions(g *Gateway, cfg *config.Config) gate.Options {
+	o := gate.Options{Ledger: g.Ledger, Keys: g.State.Keys(), Now: g.now, Digest: digestArguments,
+		ApprovalTimeout: cfg.Approval.Timeout, SecondPerson: cfg.Approval.SecondPerson}
+	if cfg.Gate.Observe {
+		o.Enforcement = gate.Observe
+	}
+	switch cfg.Approval.Channel {
+	case config.ChannelConsole:
+		o.Channel = gate.ConsoleChannel
+	case config.ChannelClientThenConsole:
+		o.Channel = gate.ClientThenConsole
+	}
+	switch cfg.Audit.Arguments {
+	case config.ArgumentsRedacted:
+		o.Arguments = gate.KeepRedacted
+	case config.ArgumentsFull:
+		o.Arguments = gate.KeepAll
+	}
+	return o
+}
+
+// digestArguments is the ledger's digest of a call's arguments: SHA-256 over
+// the RFC 8785 form.
+func digestArguments(raw []byte) (gate.Digest, error) {
+	form, err := rawjson.Canonical(make([]byte, 0, len(raw)), raw)
+	if err != nil {
+		return gate.Digest{}, err
+	}
+	return gate.DigestOf(form), nil
+}
+
+// apply puts a configuration into force: one swap for the face, one new
+// snapshot for the catalogue.
+func (g *Gateway) apply(cfg *config.Config) error {
+	directory, err := caller.New(cfg.Callers, g.Resolver, caller.Options{Now: g.now})
+	if err != nil {
+		return err
+	}
+	g.credentials.Configure(cfg.Delegation)
+	if err := g.Upstream.Configure(upstreamServers(cfg)); err != nil {
+		return err
+	}
+	if err := g.Gate.Configure(gateOptions(g, cfg)); err != nil {
+		return err
+	}
+	enforcement := gate.Enforce
+	if cfg.Gate.Observe {
+		enforcement = gate.Observe
+	}
+	callers := make([]*gate.Caller, len(cfg.Callers))
+	for i := range cfg.Callers {
+		callers[i] = &cfg.Callers[i].Caller
+	}
+	g.settings.Store(&settings{config: cfg, callers: directory, hosts: newHostCheck(cfg.Listen), public: publicURL(cfg.Listen)})
+	g.Catalog.Configure(catalogSettings(cfg), callers, enforcement)
+	return nil
+}
+
+func upstreamServers(cfg *config.Config) []upstream.Server {
+	out := make([]upstream.Server, 0, len(cfg.Servers))
+	for i := range cfg.Servers {
+		s := &cfg.Servers[i]
+		if s.URL == "" {
+			continue // supplies nothing, so there is nothing to reach
+		}
+		timeout := s.Timeout
+		if timeout == 0 {
+			timeout = cfg.Operation.Timeout
+		}
+		out = append(out, upstream.Server{ID: s.ID, Name: s.Name, URL: s.URL, Timeout: timeout, Protocol: s.Protocol,
+			Session: s.Session, SessionIdle: s.SessionIdle, MaxSessions: s.MaxSessions, MaxResponse: s.MaxResponse, Auth: s.Auth,
+			TLS: wire.TLSOptions{CAFile: s.CAFile, ClientCert: s.ClientCert, ClientKey: s.ClientKey}})
+	}
+	return out
+}
+
+func catalogSettings(cfg *config.Config) []catalog.ServerSettings {
+	out := make([]catalog.ServerSettings, len(cfg.Servers))
+	for i := range cfg.Servers {
+		s := &cfg.Servers[i]
+		out[i] = catalog.ServerSettings{ID: s.ID, Name: s.Name, URL: s.URL, AuthIdentity: s.Auth.Identity(), Enabled: s.Enabled,
+			Class: s.Class, ApprovalWaived: s.ApprovalWaived, CallsPerMinute: s.CallsPerMinute, Alias: s.Alias}
+	}
+	return out
+}
+
+// Config is the configuration in force.
+func (g *Gateway) Config() *config.Config { return g.settings.Load().config }
+
+// Caller returns the configured caller of that name, or nil.
+func (g *Gateway) Caller(name gate.CallerName) *gate.Caller {
+	return g.settings.Load().callers.Named(name)
+}
+
+// housekeeping ends idle sessions until the gateway stops.
+func (g *Gateway) housekeeping() {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-tick.C:
+			g.sessions.reap()
+		}
+	}
+}
+
+func (g *Gateway) sessionEnded(s *session) {
+	if g.Upstream != nil {
+		g.Upstream.EndHolder(s.id)
+	}
+}
+
+// Close stops the gateway: streams end, calls in flight finish within their
+// budgets or within ctx, the ledger is settled, the state is given up.
+func (g *Gateway) Close(ctx context.Context) error {
+	g.closing.Do(func() { g.closed = g.close(ctx) })
+	return g.closed
+}
+
+func (g *Gateway) close(ctx context.Context) error {
+	g.draining.Store(true)
+	g.stop()
+	g.work.Wait()
+	var errs []error
+	if g.Upstream != nil {
+		errs = append(errs, g.Upstream.Close(ctx))
+	}
+	if g.Ledger != nil {
+		if g.Gate != nil {
+			g.Gate.Close()
+			errs = append(errs, g.Ledger.Append(ctx, &gate.Entry{Kind: gate.KindStop, Via: "operator"}))
+		}
+		errs = append(errs, g.Ledger.Close(ctx))
+	}
+	if g.State != nil {
+		errs = append(errs, g.State.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Serve answers on l until ctx ends, then drains: no new requests, streams are
+// closed politely, calls in flight finish within their budgets. It closes l.
+func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler:           g.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(g.Logger.Handler(), slog.LevelDebug),
+	}
+	serve := server.Serve
+	if listen := g.Config().Listen; listen.TLS() {
+		certificate := &certificate{certFile: listen.CertFile, keyFile: listen.KeyFile}
+		if _, err := certificate.get(nil); err != nil {
+			return errors.Join(fmt.Errorf("[listen] tls: %w", err), l.Close())
+		}
+		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get}
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
+	failed := make(chan error, 1)
+	g.work.Go(func() { failed <- serve(l) }) // ended by Shutdown below, waited for by Close
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	g.draining.Store(true)
+	g.listeners.closeAll()
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.drainTime())
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil {
+		g.stop()
+		return errors.Join(fmt.Errorf("draining: %w", err), server.Close())
+	}
+	return nil
+}
+
+// drainTime is how long calls in flight may take to finish: the longest budget
+// of any server and a little more.
+func (g *Gateway) drainTime() time.Duration {
+	cfg := g.Config()
+	longest := cfg.Operation.Timeout
+	for i := range cfg.Servers {
+		longest = max(longest, cfg.Servers[i].Timeout)
+	}
+	return longest + time.Second
+}

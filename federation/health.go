@@ -1,0 +1,53 @@
+package federation
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"gatehouse/federation/caller"
+)
+
+// serveHealth says that the process runs.
+func (g *Gateway) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// Ready lists why calls cannot be taken right now; nothing means ready.
+func (g *Gateway) Ready() []string {
+	reasons := []string{}
+	if g.draining.Load() {
+		reasons = append(reasons, "shutting down")
+	}
+	if err := g.Ledger.Health(); err != nil {
+		reasons = append(reasons, "ledger: "+err.Error())
+	}
+	if g.Catalog.Snapshot() == nil {
+		reasons = append(reasons, "catalogue: not loaded")
+	}
+	return reasons
+}
+
+// serveReady says whether calls can be taken, and otherwise why not.
+func (g *Gateway) serveReady(w http.ResponseWriter, _ *http.Request) {
+	reasons := g.Ready()
+	status, word := http.StatusOK, "ready"
+	if len(reasons) > 0 {
+		status, word = http.StatusServiceUnavailable, "not ready"
+	}
+	writeJSON(w, status, map[string]any{"status": word, "reasons": reasons})
+}
+
+// serveMetadata is the protected resource metadata of RFC 9728.
+func (g *Gateway) serveMetadata(w http.ResponseWriter, _ *http.Request) {
+	set := g.settings.Load()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(caller.Metadata(set.public, set.config.OIDC))
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // the peer may be gone; nothing depends on it
+}
