@@ -161,7 +161,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Reply, error) {
 	cancel()
 	res.Body.Close()
 	if failure != nil {
-		failure.Status, failure.Wrote = res.StatusCode, true
+		failure.Status, failure.ID, failure.Wrote = res.StatusCode, x.id, true
 		return nil, failure
 	}
 	return reply, nil

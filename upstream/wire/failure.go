@@ -17,7 +17,7 @@ const longestRetryAfter = 24 * time.Hour
 
 // failed makes the error of an exchange that brought no response.
 func (x *exchange) failed(err error) *Error {
-	e := &Error{Kind: Transport, cause: err, Wrote: !x.neverLeft()}
+	e := &Error{Kind: Transport, ID: x.id, cause: err, Wrote: !x.neverLeft()}
 	var refused *HostError
 	switch {
 	case errors.As(err, &refused):
