@@ -75,16 +75,7 @@ func (l *lane) remember(c *Client, era string) {
 
 // sendDelete ends a session at the server. What comes of it is nobody's error.
 func (l *lane) sendDelete(ctx context.Context, log *slog.Logger, s legacySession, credential credential.Session) {
-	h := s.header(trace{})
-	name, value, err := credential.Header(ctx)
-	if err != nil {
-		log.Debug("session not ended", "server", string(l.server.ID), "error", err)
-		return
-	}
-	if name != "" {
-		h.Set(name, value)
-	}
-	if status, err := l.endpoint.Delete(ctx, h); err != nil {
+	if status, err := l.endpoint.Delete(ctx, s.header(trace{}), credential.Header); err != nil {
 		log.Debug("session not ended", "server", string(l.server.ID), "status", status, "error", err)
 	}
 }

@@ -27,9 +27,8 @@ type EndpointOptions struct {
 	HTTPSOnly   bool // plain http only to a loopback host in private_hosts
 	Network     *Network
 	TLS         TLSOptions
-	MaxResponse int64      // bytes of a response body; 0 means DefaultMaxResponse
-	Header      Credential // asked before every message, after the host gate; nil means no credential
-	UserAgent   string     // "gatehouse" when empty
+	MaxResponse int64  // bytes of a response body; 0 means DefaultMaxResponse
+	UserAgent   string // "gatehouse" when empty
 }
 
 // An Endpoint is one upstream url behind the host gate, with connections of its
@@ -40,7 +39,6 @@ type Endpoint struct {
 	network   *Network
 	transport *http.Transport
 	limit     int64
-	header    Credential
 	template  *http.Request
 
 	// Header values that every request shares. Nothing writes to them.
@@ -73,7 +71,7 @@ func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
 		agent = "gatehouse"
 	}
 	return &Endpoint{
-		url: u, host: u.Hostname(), network: o.Network, transport: transport, limit: limit, header: o.Header,
+		url: u, host: u.Hostname(), network: o.Network, transport: transport, limit: limit,
 		template: &http.Request{URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		agent:    []string{agent}, accept: []string{"application/json, text/event-stream"},
 		mediaType: []string{"application/json"}, identity: []string{"identity"},
@@ -100,7 +98,7 @@ type Request struct {
 	Token    string
 	Progress func(params []byte)
 
-	// Credential takes the place of the endpoint's Header for this message.
+	// Credential is asked for each message, after the host gate; nil means none.
 	Credential Credential
 }
 
@@ -170,8 +168,8 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Reply, error) {
 // Delete ends a session: it sends DELETE with header and the credential, and
 // returns the status of the answer, which means nothing to us. An error, always
 // an *Error, means that there was no answer.
-func (e *Endpoint) Delete(ctx context.Context, header http.Header) (int, error) {
-	x := &exchange{endpoint: e, ctx: ctx, request: &Request{Header: header}}
+func (e *Endpoint) Delete(ctx context.Context, header http.Header, credential Credential) (int, error) {
+	x := &exchange{endpoint: e, ctx: ctx, request: &Request{Header: header, Credential: credential}}
 	inner, cancel := context.WithCancel(ctx)
 	x.cancel = cancel
 	defer cancel()
@@ -204,14 +202,10 @@ func (x *exchange) prepare() (http.Header, error) {
 	maps.Copy(header, x.request.Header)
 	header["User-Agent"] = e.agent
 	header["Accept-Encoding"] = e.identity
-	credential := x.request.Credential
-	if credential == nil {
-		credential = e.header
-	}
-	if credential == nil {
+	if x.request.Credential == nil {
 		return header, nil
 	}
-	name, value, err := credential(x.ctx)
+	name, value, err := x.request.Credential(x.ctx)
 	if err == nil && name != "" {
 		err = CheckHeaderValue(value)
 	}

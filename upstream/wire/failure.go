@@ -69,9 +69,6 @@ func statusError(res *http.Response) *Error {
 	if name := http.StatusText(res.StatusCode); name != "" {
 		e.text += " " + name
 	}
-	if e.RetryAfter > 0 {
-		e.text += fmt.Sprintf("; the server asks to wait %s", e.RetryAfter)
-	}
 	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
 		e.Challenge = strings.Join(res.Header.Values("Www-Authenticate"), ", ")
 	}
