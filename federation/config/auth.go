@@ -154,7 +154,7 @@ func (b *builder) endpoint(t *table, f *text) string {
 	case wrong != "":
 		b.wrong(t, &f.field, "%s", wrong)
 	case u.Scheme != "https" && !loopback(u.Hostname()):
-		b.wrong(t, &f.field, "must be https: secrets are sent there")
+		b.wrong(t, &f.field, "must be https; what travels there is secret, or must not be forged")
 	case secretQuery.MatchString(u.RawQuery):
 		b.wrong(t, &f.field, "has a query that looks like a credential; a literal secret is refused")
 	}

@@ -38,7 +38,7 @@ func (b *builder) build(f *file) {
 	b.oidc(&f.OIDC)
 	b.grantees(f)
 	b.nameBudgets()
-	if len(b.config.Callers) == 0 && !b.config.OIDC.Enabled() && len(f.Callers) == 0 {
+	if len(f.Callers) == 0 && !f.OIDC.present && len(b.problems.Errors()) == 0 {
 		b.warn(0, "caller", "no [[caller]] and no [oidc]: nobody can call; gatehouse token makes a token")
 	}
 }
@@ -63,7 +63,7 @@ func (b *builder) span(t *table, f *span, def, least, most time.Duration) time.D
 	case !f.ok():
 		return def
 	case f.value < least || f.value > most:
-		b.wrong(t, &f.field, "is %s (want %s to %s)", f.value, brief(least), brief(most))
+		b.wrong(t, &f.field, "is %s (want %s to %s)", brief(f.value), brief(least), brief(most))
 	}
 	return f.value
 }
@@ -114,8 +114,15 @@ func (b *builder) secret(t *table, f *reference) credential.Reference {
 	if !f.ok() {
 		return credential.Reference{}
 	}
-	b.config.uses = append(b.config.uses, use{t.subject + ": " + f.key, t.dotted(f.key), f.line, f.value})
+	b.use(t, &f.field, f.value)
 	return f.value
+}
+
+func (b *builder) use(t *table, f *field, ref credential.Reference) {
+	b.config.uses = append(b.config.uses, use{
+		where: t.subject + ": " + f.key, key: t.dotted(f.key), line: f.line, ref: ref,
+		text: t.subject == "vault",
+	})
 }
 
 const defaultAddress = "127.0.0.1:8620"

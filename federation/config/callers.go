@@ -82,7 +82,7 @@ func (b *builder) token(t *callerTable) Token {
 		b.wrong(&t.table, &f.field, `is neither "sha256:<hex>" nor a reference; a literal token is refused (gatehouse token prints the line to put here)`)
 		return Token{}
 	}
-	b.config.uses = append(b.config.uses, use{t.subject + ": token", "caller.token", f.line, ref})
+	b.use(&t.table, &f.field, ref)
 	return Token{Reference: ref}
 }
 

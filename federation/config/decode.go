@@ -121,11 +121,8 @@ func (d *decoder) value(t *table, key string, raw any, into reflect.Value) {
 // array fills an array of tables: [[server]].
 func (d *decoder) array(t *table, key string, raw any, into reflect.Value) {
 	at := t.at.key(key)
-	var elements []map[string]any
-	switch raw := raw.(type) {
-	case []map[string]any:
-		elements = raw
-	default:
+	elements, ok := tables(raw)
+	if !ok {
 		d.add(d.lines.of(at), t.dotted(key), "%s must be written [[%s]], one table for each, not %s", t.inner(key), t.dotted(key), kindOf(raw))
 		return
 	}
@@ -136,6 +133,21 @@ func (d *decoder) array(t *table, key string, raw any, into reflect.Value) {
 			table{true, d.lines.of(at.index(i)), at.index(i), elementSubject(t.inner(key), i, tree)}
 		d.table(tree, element)
 	}
+}
+
+// tables returns the elements of an array that holds tables and nothing else.
+func tables(raw any) ([]map[string]any, bool) {
+	if elements, ok := raw.([]map[string]any); ok {
+		return elements, true
+	}
+	list, ok := raw.([]any)
+	elements := make([]map[string]any, len(list))
+	for i := range list {
+		isTable := false
+		elements[i], isTable = list[i].(map[string]any)
+		ok = ok && isTable
+	}
+	return elements, ok
 }
 
 // named fills a table whose keys the operator chooses: [delegation.<name>].

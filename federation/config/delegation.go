@@ -78,7 +78,7 @@ func (b *builder) grant(pt *delegationTable, t *grantTable, p credential.Profile
 			break
 		}
 		g.Subject = ref
-		b.config.uses = append(b.config.uses, use{t.subject + ": subject", t.dotted("subject"), f.line, ref})
+		b.use(&t.table, &f.field, ref)
 	}
 	within := func(f *words, outer *words, what string) {
 		for _, w := range f.value {

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"unicode/utf8"
 
@@ -74,6 +75,7 @@ func Parse(path string, data []byte) (*Config, Problems) {
 	b := &builder{decoder: d, dir: filepath.Dir(path), config: &Config{Path: path, Digest: gate.DigestOf(data)}}
 	b.build(&f)
 
+	slices.SortStableFunc(b.config.uses, func(a, b use) int { return cmp.Compare(a.line, b.line) })
 	for i := range d.problems {
 		d.problems[i].File = path
 	}
@@ -84,6 +86,10 @@ func Parse(path string, data []byte) (*Config, Problems) {
 	return b.config, d.problems
 }
 
+// quoted finds what the parser quotes from the file. A secret that somebody
+// wrote without quotation marks is where it would stumble.
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
 func syntaxProblem(path string, err error) Problem {
 	var parse toml.ParseError
 	if errors.As(err, &parse) {
@@ -91,7 +97,7 @@ func syntaxProblem(path string, err error) Problem {
 		if text == "" {
 			text = "this is not TOML"
 		}
-		return Problem{File: path, Line: parse.Position.Line, Key: parse.LastKey, Text: "not valid TOML: " + text}
+		return Problem{File: path, Line: parse.Position.Line, Key: parse.LastKey, Text: "not valid TOML: " + quoted.ReplaceAllString(text, `"…"`)}
 	}
 	return Problem{File: path, Text: "not valid TOML"}
 }

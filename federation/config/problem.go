@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // A Problem is one thing wrong with a file, and what is wanted instead.
@@ -26,8 +27,16 @@ func (p Problem) String() string {
 	if p.Warning {
 		b.WriteString("warning: ")
 	}
-	b.WriteString(p.Text)
+	b.WriteString(strings.Map(printable, p.Text))
 	return b.String()
+}
+
+// printable keeps what a file says on one line of a terminal.
+func printable(r rune) rune {
+	if !unicode.IsPrint(r) {
+		return ' '
+	}
+	return r
 }
 
 // Problems is everything that is wrong, in the order of the file.

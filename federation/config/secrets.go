@@ -16,16 +16,27 @@ type use struct {
 	key   string
 	line  int
 	ref   credential.Reference
+	text  bool // may have several lines
+}
+
+// A Resolver resolves references. *credential.Resolver is one.
+type Resolver interface {
+	credential.Secrets
+	ResolveText(context.Context, credential.Reference) (credential.Secret, error)
 }
 
 // CheckSecrets tries every reference of the file and says which do not resolve,
 // without showing what any of them holds. It is for `gatehouse check` and
 // `doctor`: loading never resolves anything, since a secret is read when it is
 // used.
-func (c *Config) CheckSecrets(ctx context.Context, secrets credential.Secrets) Problems {
+func (c *Config) CheckSecrets(ctx context.Context, secrets Resolver) Problems {
 	var problems Problems
 	for _, u := range c.uses {
-		if _, err := secrets.Resolve(ctx, u.ref); err != nil {
+		resolve := secrets.Resolve
+		if u.text {
+			resolve = secrets.ResolveText
+		}
+		if _, err := resolve(ctx, u.ref); err != nil {
 			problems = append(problems, Problem{File: c.Path, Line: u.line, Key: u.key, Text: u.where + ": " + err.Error()})
 		}
 	}

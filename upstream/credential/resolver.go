@@ -42,6 +42,19 @@ func (r *Resolver) Resolve(ctx context.Context, ref Reference) (Secret, error) {
 	return NewSecret(value), nil
 }
 
+// ResolveText is Resolve for a secret that may have several lines and is not
+// sent anywhere, such as the identity that opens the vault.
+func (r *Resolver) ResolveText(ctx context.Context, ref Reference) (Secret, error) {
+	value, err := r.look(ctx, ref)
+	if err != nil {
+		return Secret{}, err
+	}
+	if len(value) == 0 || len(value) > maxSecret {
+		return Secret{}, unresolved(ref, "is empty or larger than 64 KiB")
+	}
+	return NewSecret(value), nil
+}
+
 func unresolved(ref Reference, format string, args ...any) *Error {
 	return &Error{Reason: ReasonUnresolved, Text: ref.String() + ": " + fmt.Sprintf(format, args...)}
 }

@@ -52,7 +52,6 @@ func (s *static) Header(ctx context.Context) (name, value string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	defer secret.Wipe()
 	return s.name, s.prefix + secret.Reveal(), nil
 }
 
