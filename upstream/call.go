@@ -83,6 +83,9 @@ func (w *work) do(era string) *fault {
 		return f
 	}
 	f = w.send(wire.Request{Method: "tools/call", Params: w.op.legacyParams(w.params(), w.token), Header: session.header(w.op.trace)})
+	if f != nil && f.reason == ReasonCancelled && f.sent {
+		w.op.abandon(session, f.wire.ID)
+	}
 	done(f)
 	return f
 }

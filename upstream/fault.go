@@ -168,9 +168,6 @@ func (op *operation) error(f *fault) *CallError {
 	if e.Verdict == gate.OutcomeUnknown {
 		e.text += "; whether the tool ran is unknown"
 	}
-	if f.retry > 0 {
-		e.text += fmt.Sprintf("; the server asks to wait %s", f.retry.Round(time.Second))
-	}
 	e.Outcome = op.outcome(e.Verdict)
 	e.Outcome.Reason, e.Outcome.Detail = e.Reason, e.text
 	return e

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"gatehouse/gate"
+	"gatehouse/gate/rawjson"
 	"gatehouse/upstream/credential"
 	"gatehouse/upstream/wire"
 )
@@ -75,8 +76,20 @@ func (l *lane) remember(c *Client, era string) {
 
 // sendDelete ends a session at the server. What comes of it is nobody's error.
 func (l *lane) sendDelete(ctx context.Context, log *slog.Logger, s legacySession, credential credential.Session) {
-	if status, err := l.endpoint.Delete(ctx, s.header(trace{}), credential.Header); err != nil {
-		log.Debug("session not ended", "server", string(l.server.ID), "status", status, "error", err)
+	_, err := l.endpoint.Delete(ctx, s.header(trace{}), credential.Header)
+	if err != nil {
+		log.Debug("session not ended", "server", string(l.server.ID), "error", err)
+	}
+}
+
+// sendCancelled tells the server that nobody waits for a request any more,
+// which it may heed or not.
+func (l *lane) sendCancelled(ctx context.Context, log *slog.Logger, s legacySession, id string, credential credential.Session) {
+	params := rawjson.AppendString([]byte(`{"requestId":`), id)
+	_, err := l.endpoint.Do(ctx, wire.Request{Method: "notifications/cancelled", Notification: true,
+		Params: append(params, `,"reason":"the caller gave up"}`...), Header: s.header(trace{}), Credential: credential.Header})
+	if err != nil {
+		log.Debug("cancellation not delivered", "server", string(l.server.ID), "error", err)
 	}
 }
 

@@ -162,17 +162,26 @@ func initializeParams(version string) []byte {
 // part has a session ended when the operation has handed its result back.
 func (op *operation) part(s legacySession) { op.parting = s }
 
-// farewell sends the DELETE with what is left of the budget. The closing
-// request takes the credential over.
+// abandon has the server told that nobody waits for a request any more.
+func (op *operation) abandon(s legacySession, id string) { op.abandoned, op.abandonedIn = id, s }
+
+// farewell sends what is owed after the operation, with what is left of the
+// budget. It takes the credential over, and nothing waits for it but Close.
 func (op *operation) farewell() {
-	session, left := op.parting, op.left()
-	if session.id == "" || op.credential == nil || left <= 0 {
+	left := op.left()
+	if op.credential == nil || left <= 0 || op.parting.id == "" && op.abandoned == "" {
 		return
 	}
 	c, l, credential := op.client, op.lane, op.credential
+	parting, abandoned, in := op.parting, op.abandoned, op.abandonedIn
 	op.credential = nil
 	c.errands.run(left, func(ctx context.Context) {
 		defer credential.Close()
-		l.sendDelete(ctx, c.log, session, credential)
+		if abandoned != "" {
+			l.sendCancelled(ctx, c.log, in, abandoned, credential)
+		}
+		if parting.id != "" {
+			l.sendDelete(ctx, c.log, parting, credential)
+		}
 	})
 }

@@ -28,7 +28,9 @@ type operation struct {
 	status  int
 	in, out int64
 
-	parting legacySession // to be ended with the operation
+	parting     legacySession // to be ended with the operation
+	abandoned   string        // id of a request that the server need not answer any more
+	abandonedIn legacySession
 
 	// settled says that the server has answered in the era that is being spoken,
 	// so a later failure says nothing about the era.
@@ -120,7 +122,7 @@ func (op *operation) failed(name string, took time.Duration, err error) *fault {
 		f.wire = we
 		return f
 	case we.Kind == wire.Deadline:
-		f := op.exhausted(name, true, we.Unanswered)
+		f := op.exhausted(name, we.Wrote, we.Unanswered)
 		f.sent, f.wire = we.Wrote, we
 		return f
 	}
