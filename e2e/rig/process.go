@@ -29,6 +29,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	output lockedBuffer
 	ended  chan struct{} // closed when the process has been waited for
+	once   sync.Once     // a process group's number may be used again
 }
 
 // Start runs a command, and returns when port accepts connections. env is added
@@ -73,7 +74,7 @@ func Start(t *testing.T, name string, port int, env []string, command ...string)
 
 // Kill ends the process and its children with SIGKILL and waits for it.
 func (p *Process) Kill() {
-	syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	p.once.Do(func() { syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
 	<-p.ended
 }
 

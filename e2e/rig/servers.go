@@ -182,26 +182,37 @@ func Orders(t *testing.T) *OrderDesk {
 // Ran returns how many times a tool has been started.
 func (o *OrderDesk) Ran(t *testing.T, tool string) int {
 	t.Helper()
-	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/calls", o.Port))
+	ran, err := o.ran(tool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	ran := map[string]int{}
-	if err := json.NewDecoder(response.Body).Decode(&ran); err != nil {
-		t.Fatal(err)
-	}
-	return ran[tool]
+	return ran
 }
 
-// AwaitRun waits until a tool has been started n times.
-func (o *OrderDesk) AwaitRun(t *testing.T, tool string, n int) {
-	t.Helper()
-	for limit := time.Now().Add(30 * time.Second); o.Ran(t, tool) < n; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("%s ran %d times, want %d", tool, o.Ran(t, tool), n)
-		}
+func (o *OrderDesk) ran(tool string) (int, error) {
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/calls", o.Port))
+	if err != nil {
+		return 0, err
 	}
+	defer response.Body.Close()
+	ran := map[string]int{}
+	err = json.NewDecoder(response.Body).Decode(&ran)
+	return ran[tool], err
+}
+
+// Started returns a channel that is closed once a tool has been started, or
+// after half a minute without.
+func (o *OrderDesk) Started(tool string) <-chan struct{} {
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+			if n, err := o.ran(tool); err == nil && n > 0 {
+				return
+			}
+		}
+	}()
+	return started
 }
 
 // Revise has the desk change the definition of its tool "ship".
