@@ -29,3 +29,14 @@ func TestPublishedDirect(t *testing.T) {
 		})
 	}
 }
+
+func TestPythonDirect(t *testing.T) {
+	for _, version := range []string{"v1", "v2"} {
+		t.Run(version, func(t *testing.T) {
+			c := client.TypeScript(t, client.Options{URL: rig.Python(t, version), Answer: client.None})
+			if r := c.Call(t, "count_letters", `{"text":"banana","letter":"a"}`); !r.OK() || r.Text() != "3" {
+				t.Errorf("count_letters: %s", r)
+			}
+		})
+	}
+}
