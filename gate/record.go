@@ -91,6 +91,8 @@ type Entry struct {
 	Trace          string // W3C trace id
 	Count          int    // how many identical denials this entry stands for, when more than one
 	Until          time.Time
+	Through        uint64 // on a checkpoint: the entry it vouches for, whose hash is ResultDigest
+	Signature      string // on a checkpoint: Ed25519 over what it vouches for, base64
 }
 
 // ErrSpent says that an approval was used before.

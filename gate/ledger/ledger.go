@@ -1,69 +1,191 @@
-// Package ledger keeps the record.
 package ledger
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"gatehouse/gate"
 )
 
-// Options open a ledger.
-type Options struct {
-	Dir          string
-	Sync         func(*os.File) error
-	Now          func() time.Time
-	Retention    time.Duration
-	Logger       *slog.Logger
-	SegmentBytes int64
+// ErrClosed says that the ledger was closed before the entry was handed over.
+var ErrClosed = errors.New("ledger: closed")
+
+// A Ledger is the one writer of a directory. It is safe for concurrent use.
+type Ledger struct {
+	dir          string
+	sync         func(*os.File) error
+	now          func() time.Time
+	retention    time.Duration
+	log          *slog.Logger
+	segmentBytes int64
+	lock         *os.File
+
+	wake chan struct{} // holds one, when there may be something to do
+	done chan struct{} // closed when the writer has ended
+
+	mu     sync.Mutex // guards what follows, down to the blank line
+	queue  []*request
+	closed bool
+	sick   *sickness // why nothing can be written, nil when all is well
+
+	// The rest belongs to the writer alone.
+	file, head   *os.File
+	path         string
+	segmentFirst time.Time  // time of the segment's first entry, zero while it is empty
+	at           point      // after the last entry in the file
+	synced       point      // after the last entry that is durable
+	torn         bool       // the file may be longer than at.size
+	lagging      []*request // written and not yet synced, in order
+	backlog      []*request // to be written once that is possible again
+	spent        map[spending]struct{}
+	fresh        []spending // added to spent since synced
+	buf          []byte
+	pruned       time.Time
 }
 
-// A Ledger is the one writer of a directory.
-type Ledger struct{}
-
-var _ gate.Ledger = (*Ledger)(nil)
-
-// Open takes the directory for this process alone.
-func Open(o Options) (*Ledger, error) { return nil, os.ErrInvalid }
-
-// Append implements gate.Ledger.
-func (l *Ledger) Append(ctx context.Context, entries ...*gate.Entry) error { return os.ErrInvalid }
-
-// Enqueue implements gate.Ledger.
-func (l *Ledger) Enqueue(entry *gate.Entry) {}
-
-// Health is nil while entries can be written.
-func (l *Ledger) Health() error { return nil }
-
-// Close writes what is left and gives the directory back.
-func (l *Ledger) Close(ctx context.Context) error { return nil }
-
-// Read passes every entry from a number on to f, also beside a running daemon.
-func Read(dir string, from uint64, f func(raw []byte, e gate.Entry) error) error { return nil }
-
-// A Report is what Verify found.
-type Report struct {
-	Entries   uint64   `json:"entries"`
-	First     uint64   `json:"first"`
-	Last      uint64   `json:"last"`
-	Bad       *Fault   `json:"bad,omitempty"`
-	Unsettled []uint64 `json:"unsettled"`
+// A point is a place in the chain: where the file ends, and the last entry.
+type point struct {
+	size   int64
+	number uint64
+	hash   gate.Digest
 }
 
-// A Fault is the first entry that does not follow from the one before.
-type Fault struct {
-	Number uint64 `json:"number"`
-	File   string `json:"file"`
-	Line   int    `json:"line"`
-	Text   string `json:"text"`
+// A spending is the use of an approval, which each kind of entry has once.
+type spending struct {
+	kind     gate.Kind
+	approval uint64
 }
 
-// Verify walks the chain.
-func Verify(dir string) (Report, error) { return Report{}, nil }
+func spends(kind gate.Kind, approval uint64) (spending, bool) {
+	uses := approval != 0 && (kind == gate.KindIntent || kind == gate.KindAnswer)
+	return spending{kind, approval}, uses
+}
 
-// Tail passes the last n entries to f and, with follow, every further one until ctx ends.
-func Tail(ctx context.Context, dir string, n int, follow bool, f func(raw []byte, e gate.Entry) error) error {
+type sickness struct {
+	since time.Time
+	cause error
+}
+
+// A request is entries that are written together. They are copies: whoever
+// handed them over may be gone before they are written.
+type request struct {
+	entries []gate.Entry
+	done    chan error // receives once; nil for entries that may lag
+	err     error      // owned by the writer until it is sent
+	probe   bool       // made anew with every try
+
+	// guarded by Ledger.mu
+	taken     bool // by the writer
+	abandoned bool // nobody waits any more
+}
+
+// Append implements gate.Ledger. When ctx ends while the entries are being
+// written, it returns an error although they may become durable; an intent among
+// them is then settled as not sent.
+func (l *Ledger) Append(ctx context.Context, entries ...*gate.Entry) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("ledger: nothing was written: %w", err)
+	}
+	r := &request{entries: make([]gate.Entry, len(entries)), done: make(chan error, 1)}
+	for i, e := range entries {
+		r.entries[i] = *e
+	}
+	if !l.submit(r) {
+		return ErrClosed
+	}
+	if err := l.await(ctx, r); err != nil {
+		return err
+	}
+	for i := range entries {
+		entries[i].Number, entries[i].Time = r.entries[i].Number, r.entries[i].Time
+	}
 	return nil
+}
+
+// await returns how r ended, or that ctx ended first.
+func (l *Ledger) await(ctx context.Context, r *request) error {
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+	}
+	if !l.abandon(r) {
+		return fmt.Errorf("ledger: nothing was written: %w", ctx.Err())
+	}
+	select {
+	case err := <-r.done: // in the same moment
+		return err
+	default:
+		return fmt.Errorf("ledger: the disk did not answer in time: %w", ctx.Err())
+	}
+}
+
+// Enqueue implements gate.Ledger. The entry is written at once, and is durable
+// with the next one that somebody waits for, or a moment later.
+func (l *Ledger) Enqueue(entry *gate.Entry) {
+	if !l.submit(&request{entries: []gate.Entry{*entry}}) {
+		l.log.Error("ledger: an entry came after the end and is lost", "kind", entry.Kind, "intent", entry.Intent)
+	}
+}
+
+func (l *Ledger) submit(r *request) bool {
+	l.mu.Lock()
+	closed := l.closed
+	if !closed {
+		l.queue = append(l.queue, r)
+	}
+	l.mu.Unlock()
+	if !closed {
+		l.rouse()
+	}
+	return !closed
+}
+
+func (l *Ledger) rouse() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// abandon gives up waiting for r. It reports whether r may be written all the same.
+func (l *Ledger) abandon(r *request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.abandoned = true
+	if !r.taken {
+		l.queue = slices.DeleteFunc(l.queue, func(q *request) bool { return q == r })
+	}
+	return r.taken
+}
+
+// Health is nil while entries can be written, and says why they cannot.
+func (l *Ledger) Health() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sick == nil {
+		return nil
+	}
+	return fmt.Errorf("ledger: not writable since %s: %w", l.sick.since.UTC().Format(time.RFC3339), l.sick.cause)
+}
+
+// Close writes what was handed over, makes it durable and gives the directory
+// back. When ctx ends first, Close returns and the writer goes on by itself.
+func (l *Ledger) Close(ctx context.Context) error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.rouse()
+	select {
+	case <-l.done:
+		return l.Health()
+	case <-ctx.Done():
+		return fmt.Errorf("ledger: still writing: %w", ctx.Err())
+	}
 }

@@ -1,0 +1,175 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gatehouse/gate"
+	"gatehouse/gate/gatetest"
+	"gatehouse/gate/ledger"
+)
+
+func open(t testing.TB, o ledger.Options) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeLedger(t, l) })
+	return l
+}
+
+func closeLedger(t testing.TB, l *ledger.Ledger) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := l.Close(ctx); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func read(t testing.TB, dir string) []gate.Entry {
+	t.Helper()
+	var all []gate.Entry
+	err := ledger.Read(dir, 1, func(_ []byte, e gate.Entry) error {
+		all = append(all, e)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if i > 0 && all[i].Number != all[i-1].Number+1 {
+			t.Fatalf("entry %d follows %d", all[i].Number, all[i-1].Number)
+		}
+	}
+	return all
+}
+
+func verify(t testing.TB, dir string) ledger.Report {
+	t.Helper()
+	r, err := ledger.Verify(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func verifyGood(t testing.TB, dir string) ledger.Report {
+	t.Helper()
+	r := verify(t, dir)
+	if r.Bad != nil {
+		t.Fatalf("verify: %v", r.Bad)
+	}
+	return r
+}
+
+func put(t testing.TB, l *ledger.Ledger, entries ...*gate.Entry) {
+	t.Helper()
+	if err := l.Append(context.Background(), entries...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	gatetest.TestLedger(t, func(t *testing.T) gatetest.Store {
+		dir := t.TempDir()
+		l := open(t, ledger.Options{Dir: dir})
+		return gatetest.Store{Ledger: l, Entries: func() []gate.Entry { return read(t, dir) }}
+	})
+}
+
+func TestReopenGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, ledger.Options{Dir: dir})
+	put(t, l, &gate.Entry{Kind: gate.KindStart}, &gate.Entry{Kind: gate.KindAnswer, Approval: 5})
+	closeLedger(t, l)
+
+	l = open(t, ledger.Options{Dir: dir})
+	if err := l.Append(t.Context(), &gate.Entry{Kind: gate.KindAnswer, Approval: 5}); !errors.Is(err, gate.ErrSpent) {
+		t.Errorf("an approval that was used before the restart: got %v, want ErrSpent", err)
+	}
+	e := gate.Entry{Kind: gate.KindStop}
+	put(t, l, &e)
+	if e.Number != 3 {
+		t.Errorf("got number %d, want 3", e.Number)
+	}
+	if r := verifyGood(t, dir); r.Entries != 3 || r.First != 1 || r.Last != 3 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestOneWriter(t *testing.T) {
+	dir := t.TempDir()
+	open(t, ledger.Options{Dir: dir})
+	_, err := ledger.Open(ledger.Options{Dir: dir})
+	used, ok := errors.AsType[*ledger.InUseError](err)
+	if !ok || used.PID != os.Getpid() {
+		t.Errorf("got %v, want an InUseError with our own number", err)
+	}
+}
+
+func TestIntentsWithoutOutcomeAreSettled(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, ledger.Options{Dir: dir})
+	a := gate.Entry{Kind: gate.KindIntent, Tool: "mcp_demo_a", Server: "demo", Caller: "alice", Approval: 1}
+	b := gate.Entry{Kind: gate.KindIntent, Tool: "mcp_demo_b", Server: "demo", Caller: "alice"}
+	put(t, l, &a, &b)
+	l.Enqueue(&gate.Entry{Kind: gate.KindOutcome, Intent: a.Number, Verdict: gate.OK})
+	closeLedger(t, l)
+	if r := verifyGood(t, dir); len(r.Unsettled) != 1 || r.Unsettled[0] != b.Number {
+		t.Errorf("unsettled: %v, want [%d]", r.Unsettled, b.Number)
+	}
+
+	open(t, ledger.Options{Dir: dir})
+	all := read(t, dir)
+	last := all[len(all)-1]
+	if last.Kind != gate.KindOutcome || last.Verdict != gate.OutcomeUnknown || last.Intent != b.Number || last.Tool != "mcp_demo_b" {
+		t.Errorf("got %+v", last)
+	}
+	if r := verifyGood(t, dir); len(r.Unsettled) != 0 {
+		t.Errorf("unsettled: %v, want none", r.Unsettled)
+	}
+}
+
+func TestClosedLedgerTakesNothing(t *testing.T) {
+	l := open(t, ledger.Options{Dir: t.TempDir()})
+	closeLedger(t, l)
+	if err := l.Append(t.Context(), &gate.Entry{Kind: gate.KindStart}); !errors.Is(err, ledger.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
+func TestTail(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, ledger.Options{Dir: dir, SegmentBytes: 700})
+	for range 10 {
+		put(t, l, &gate.Entry{Kind: gate.KindImport})
+	}
+	var got []uint64
+	stop := errors.New("enough")
+	err := ledger.Tail(t.Context(), dir, 3, true, func(_ []byte, e gate.Entry) error {
+		got = append(got, e.Number)
+		if e.Number == 10 {
+			// The next ones arrive while the tail follows.
+			for range 5 {
+				put(t, l, &gate.Entry{Kind: gate.KindImport})
+			}
+		}
+		if e.Number == 15 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || len(got) != 8 || got[0] != 8 || got[7] != 15 {
+		t.Errorf("got %v, %v; want 8 to 15", got, err)
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl")); len(files) < 3 {
+		t.Errorf("%d segments, want several", len(files))
+	}
+	verifyGood(t, dir)
+}

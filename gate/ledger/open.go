@@ -1,0 +1,253 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"gatehouse/gate"
+)
+
+// Options open a ledger.
+type Options struct {
+	Dir          string               // created when it does not exist
+	Sync         func(*os.File) error // nil: fdatasync
+	Now          func() time.Time     // nil: time.Now
+	Retention    time.Duration        // how long entries are kept at least; 0: for good
+	Logger       *slog.Logger         // nil: nothing is logged
+	SegmentBytes int64                // when to begin a new file; 0: 64 MiB
+}
+
+const defaultSegmentBytes = 64 << 20
+
+// Open takes a directory for this process alone and makes it ready to be
+// appended to. What a crash left half written is cut off; an intent without an
+// outcome gets one that says outcome_unknown.
+func Open(o Options) (*Ledger, error) {
+	if o.Dir == "" {
+		return nil, errors.New("ledger: no directory is given")
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	held, err := lock(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	l := newLedger(o, held)
+	lost, err := l.recover()
+	if err == nil {
+		err = l.openFiles()
+	}
+	if err != nil {
+		l.closeFiles()
+		return nil, err
+	}
+	if len(lost) > 0 {
+		l.commit([]*request{{entries: lost}}, true)
+	}
+	go l.run() // ended and waited for by Close
+	return l, nil
+}
+
+func newLedger(o Options, held *os.File) *Ledger {
+	l := &Ledger{
+		dir: o.Dir, sync: o.Sync, now: o.Now, retention: o.Retention, log: o.Logger, segmentBytes: o.SegmentBytes,
+		lock: held, wake: make(chan struct{}, 1), done: make(chan struct{}), spent: make(map[spending]struct{}),
+	}
+	if l.sync == nil {
+		l.sync = fdatasync
+	}
+	if l.now == nil {
+		l.now = time.Now
+	}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	if l.segmentBytes <= 0 {
+		l.segmentBytes = defaultSegmentBytes
+	}
+	return l
+}
+
+// recover reads the whole directory and sets where to go on. It returns the
+// outcomes of the intents that have none.
+func (l *Ledger) recover() ([]gate.Entry, error) {
+	files, err := segments(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	s := scan{acknowledged: readHead(l.dir), spent: l.spent, open: make(map[uint64][]byte)}
+	for i, f := range files {
+		if err := s.file(f, i == len(files)-1); err != nil {
+			return nil, err
+		}
+	}
+	l.at = point{size: s.size, number: s.last.number, hash: s.last.hash}
+	if len(files) > 0 {
+		l.path, l.segmentFirst = files[len(files)-1].path, s.began
+	}
+	if s.cut > 0 {
+		l.log.Warn("ledger: an entry that was never acknowledged was cut off", "file", l.path, "bytes", s.cut)
+	}
+	if h := s.acknowledged; h.number > l.at.number || h.number == l.at.number && h.hash != l.at.hash {
+		// The gap must stay visible, so the chain goes on where it was, not where
+		// somebody cut it.
+		l.log.Error("ledger: entries that were acknowledged are missing or changed; run audit verify",
+			"dir", l.dir, "acknowledged", h.number, "found", l.at.number)
+		l.at.number, l.at.hash = h.number, h.hash
+	}
+	return unsettled(s.open, l.log), nil
+}
+
+// unsettled makes an outcome for every line of an intent that has none.
+func unsettled(open map[uint64][]byte, log *slog.Logger) []gate.Entry {
+	var lost []gate.Entry
+	for n, line := range open {
+		e, err := decode(line)
+		if err != nil {
+			log.Error("ledger: an intent cannot be read; run audit verify", "number", n)
+		}
+		lost = append(lost, gate.Entry{
+			Kind: gate.KindOutcome, Verdict: gate.OutcomeUnknown, Reason: "restart",
+			Detail: "the process ended before the outcome was on record",
+			Intent: n, Approval: e.Approval, Caller: e.Caller, Request: e.Request, Tool: e.Tool, Server: e.Server,
+			Origin: e.Origin, RemoteName: e.RemoteName, Generation: e.Generation, Trace: e.Trace,
+		})
+	}
+	slices.SortFunc(lost, func(a, b gate.Entry) int { return cmp.Compare(a.Intent, b.Intent) })
+	return lost
+}
+
+// A scan is what opening a ledger learns by reading it.
+type scan struct {
+	acknowledged head
+	last         head
+	spent        map[spending]struct{}
+	open         map[uint64][]byte // lines of intents without outcome
+
+	// of the file that was read last
+	size  int64
+	began time.Time
+	cut   int64
+}
+
+// file reads one segment. Of the last one, what comes after the acknowledged head
+// and is not a good entry was being written when the process died: it is cut off.
+func (s *scan) file(f segment, last bool) error {
+	mode := os.O_RDONLY
+	if last {
+		mode = os.O_RDWR
+	}
+	file, err := os.OpenFile(f.path, mode, 0)
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	defer file.Close()
+	s.size, s.began = 0, time.Time{}
+	for lines := newLineReader(file); ; {
+		line, err := lines.next()
+		if err == io.EOF {
+			return s.tail(file, line, last)
+		}
+		if err != nil {
+			return fmt.Errorf("ledger: %w", err)
+		}
+		if last && s.acknowledged.number != 0 && s.last.number >= s.acknowledged.number && !s.follows(line) {
+			return s.truncate(file)
+		}
+		s.note(line)
+		s.size = lines.end
+	}
+}
+
+func (s *scan) follows(line []byte) bool {
+	k, ok := linkOf(line)
+	return ok && k.number == s.last.number+1 && k.prev == s.last.hash && intact(line)
+}
+
+// note takes in one line. A line that cannot be read is Verify's business.
+func (s *scan) note(line []byte) {
+	k, ok := linkOf(line)
+	if !ok {
+		return
+	}
+	s.last = head{k.number, k.hash}
+	if s.began.IsZero() {
+		_ = setTime(&s.began, string(textAfter(line, `"time":"`)))
+	}
+	if use, ok := spends(k.kind, k.approval); ok {
+		s.spent[use] = struct{}{}
+	}
+	switch k.kind {
+	case gate.KindIntent:
+		s.open[k.number] = bytes.Clone(line)
+	case gate.KindOutcome:
+		delete(s.open, k.intent)
+	}
+}
+
+// tail deals with what follows the last line end: nothing, an entry whose line end
+// was lost, or the beginning of one.
+func (s *scan) tail(file *os.File, rest []byte, last bool) error {
+	if len(rest) == 0 || !last {
+		return nil
+	}
+	if !s.follows(rest) {
+		return s.truncate(file)
+	}
+	if _, err := file.WriteAt([]byte{'\n'}, s.size+int64(len(rest))); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	s.note(rest)
+	s.size += int64(len(rest)) + 1
+	return nil
+}
+
+func (s *scan) truncate(file *os.File) error {
+	info, err := file.Stat()
+	if err == nil {
+		s.cut = info.Size() - s.size
+		err = file.Truncate(s.size)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("ledger: a torn end cannot be cut off: %w", err)
+	}
+	return nil
+}
+
+// openFiles opens the segment to append to, and the head.
+func (l *Ledger) openFiles() (err error) {
+	if l.path == "" {
+		l.path = segmentPath(l.dir, l.at.number+1)
+	}
+	if l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	if l.head, err = os.OpenFile(filepath.Join(l.dir, headName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	if err = syncDir(l.dir); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	l.synced = l.at
+	return nil
+}
+
+func (l *Ledger) closeFiles() {
+	for _, f := range []*os.File{l.file, l.head, l.lock} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}

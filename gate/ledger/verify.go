@@ -1,0 +1,170 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gatehouse/gate"
+)
+
+// A Report is what Verify found.
+type Report struct {
+	Entries   uint64   `json:"entries"`
+	First     uint64   `json:"first"` // 0 when there is no entry
+	Last      uint64   `json:"last"`
+	Bad       *Fault   `json:"bad,omitempty"` // nil: the chain is whole
+	Unsettled []uint64 `json:"unsettled"`     // intents without an outcome; of a running daemon, calls under way
+}
+
+// A Fault is the first place where the chain does not hold.
+type Fault struct {
+	Number uint64 `json:"number"` // of the entry, or of the one that should be there
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Text   string `json:"text"`
+}
+
+func (f *Fault) Error() string {
+	return fmt.Sprintf("%s:%d: record %d: %s", f.File, f.Line, f.Number, f.Text)
+}
+
+// Verify walks the whole chain of a directory. It returns an error only when the
+// files cannot be read; what is wrong with them is in the report. It can run
+// beside a daemon.
+func Verify(dir string) (Report, error) {
+	// The head is read first: entries that are acknowledged meanwhile are no loss.
+	v := verifier{head: readHead(dir), open: make(map[uint64]bool), vouched: make(map[head]bool)}
+	files, err := segments(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	for i, f := range files {
+		if err := v.file(f.path, i == len(files)-1); err != nil {
+			return Report{}, err
+		}
+	}
+	v.finish(dir)
+	v.report.Unsettled = slices.Sorted(maps.Keys(v.open))
+	return v.report, nil
+}
+
+type verifier struct {
+	report  Report
+	head    head
+	before  head // the entry before
+	removed head // what the first entry follows, when that is gone
+	origin  Fault
+	vouched map[head]bool
+	open    map[uint64]bool
+
+	path string
+	line int
+}
+
+func (v *verifier) file(path string, last bool) error {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // retention was faster
+	}
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	defer file.Close()
+	v.path, v.line = filepath.Base(path), 0
+	for lines := newLineReader(file); ; {
+		line, err := lines.next()
+		if err == io.EOF {
+			// In the last file an unfinished line is being written, or will be cut
+			// off. Had it been acknowledged, the head would tell.
+			if v.line++; len(line) > 0 && !last {
+				v.bad(v.before.number+1, "the line has no end")
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("ledger: %w", err)
+		}
+		v.line++
+		v.entry(line)
+	}
+}
+
+func (v *verifier) entry(line []byte) {
+	k, ok := linkOf(line)
+	v.report.Entries++
+	switch {
+	case !ok:
+		v.bad(v.before.number+1, "this is not an entry")
+		return
+	case v.report.First == 0:
+		v.report.First = k.number
+		if k.number > 1 {
+			v.removed = head{k.number - 1, k.prev}
+			v.origin = Fault{k.number, v.path, v.line, fmt.Sprintf("entries 1 to %d are missing, and no checkpoint vouches for them", k.number-1)}
+		} else if !k.prev.IsZero() {
+			v.bad(k.number, "the first entry follows another")
+		}
+	case k.number != v.before.number+1:
+		v.bad(v.before.number+1, disorder(k.number, v.before.number))
+	case k.prev != v.before.hash:
+		v.bad(k.number, fmt.Sprintf("does not follow %d; the file was edited or is damaged", v.before.number))
+	}
+	if !intact(line) {
+		v.bad(k.number, "its hash is not the hash of the line; the file was edited or is damaged")
+	} else if _, err := decode(line); err != nil {
+		v.bad(k.number, "cannot be read: "+err.Error())
+	}
+	v.note(k, line)
+}
+
+func disorder(number, before uint64) string {
+	switch {
+	case number == before:
+		return fmt.Sprintf("%d is there twice", number)
+	case number < before:
+		return fmt.Sprintf("%d comes after %d", number, before)
+	}
+	return fmt.Sprintf("%d follows %d; what was between is missing", number, before)
+}
+
+func (v *verifier) note(k link, line []byte) {
+	v.before = head{k.number, k.hash}
+	v.report.Last = max(v.report.Last, k.number)
+	if k.number == v.head.number && k.hash != v.head.hash {
+		v.bad(k.number, "is not the entry that was acknowledged under this number")
+	}
+	switch k.kind {
+	case gate.KindIntent:
+		v.open[k.number] = true
+	case gate.KindOutcome:
+		delete(v.open, k.intent)
+	case gate.KindCheckpoint:
+		if e, err := decode(line); err == nil && e.Through > 0 {
+			v.vouched[head{e.Through, e.ResultDigest}] = true
+		}
+	}
+}
+
+// finish checks what only shows at the end.
+func (v *verifier) finish(dir string) {
+	if v.removed.number > 0 && !v.vouched[v.removed] {
+		v.report.Bad = &v.origin
+	}
+	if v.head.number > v.report.Last {
+		if v.path == "" {
+			v.path = dir
+		}
+		v.bad(v.report.Last+1, fmt.Sprintf("entries %d to %d were acknowledged and are missing from the end", v.report.Last+1, v.head.number))
+	}
+}
+
+func (v *verifier) bad(number uint64, text string) {
+	if v.report.Bad == nil {
+		v.report.Bad = &Fault{number, v.path, v.line, text}
+	}
+}
