@@ -158,28 +158,20 @@ func TestExplainListAndCallAgree(t *testing.T) {
 	}
 }
 
-// offerChecks is how many of the nine checks decide what is offered.
-const offerChecks = 6
-
 func explainAllows(t *testing.T, g *rig.Gatehouse, tool, caller string) bool {
 	t.Helper()
 	r := g.Run(t, "explain", tool, "--caller", caller, "--json")
 	var explanation struct {
-		Checks []struct {
-			Number  int  `json:"number"`
-			Passed  bool `json:"passed"`
-			Skipped bool `json:"skipped"`
-		} `json:"checks"`
+		Offered *bool  `json:"offered"`
+		Reason  string `json:"reason"`
 	}
-	if err := json.Unmarshal([]byte(r.Stdout), &explanation); err != nil || len(explanation.Checks) < offerChecks {
+	if err := json.Unmarshal([]byte(r.Stdout), &explanation); err != nil || explanation.Offered == nil {
 		t.Fatalf("explain %s --caller %s --json printed %q %q", tool, caller, r.Stdout, r.Stderr)
 	}
-	for _, c := range explanation.Checks {
-		if c.Number <= offerChecks && !c.Passed {
-			return false
-		}
+	if *explanation.Offered != (explanation.Reason == "") {
+		t.Errorf("explain %s --caller %s: offered %v, reason %q", tool, caller, *explanation.Offered, explanation.Reason)
 	}
-	return true
+	return *explanation.Offered
 }
 
 // quick are arguments for tools that would otherwise take their time or fail.
