@@ -70,6 +70,7 @@ type Options struct {
 type Broker struct {
 	options  Options
 	profiles atomic.Pointer[map[string]Profile]
+	tokens   cache
 }
 
 // NewBroker returns a Broker without delegation profiles.
@@ -80,7 +81,7 @@ func NewBroker(o Options) *Broker {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Broker{options: o}
+	return &Broker{options: o, tokens: cache{now: o.Now}}
 }
 
 // Configure replaces the delegation profiles. A session that is already open

@@ -13,6 +13,7 @@ const (
 	ReasonMalformed     = "exchange_malformed"
 	ReasonExpired       = "credential_expired"
 	ReasonBudget        = "budget_spent"
+	ReasonCancelled     = "cancelled"
 	ReasonLoginNeeded   = "login_needed"
 	ReasonClosed        = "session_closed"
 )

@@ -21,6 +21,10 @@ func (b *Broker) Open(a Auth, p Purpose) (Session, error) {
 		return &static{secrets: b.options.Secrets, ref: a.Credential, name: "Authorization", prefix: "Bearer "}, nil
 	case Header:
 		return &static{secrets: b.options.Secrets, ref: a.Credential, name: a.Header}, nil
+	case ClientCredentials:
+		return &shared{cache: &b.tokens, key: a.Identity(), fetch: b.clientCredentials(a)}, nil
+	case Delegated:
+		return b.openDelegated(a, p)
 	}
 	return nil, &Error{Reason: ReasonUnresolved, Text: fmt.Sprintf("unknown auth mode %q", a.Mode)}
 }
