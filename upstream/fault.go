@@ -146,6 +146,9 @@ func (op *operation) explain(leg string, we *wire.Error, err error) *fault {
 		f.reason = ReasonTransport
 	}
 	f.text = leg + ": " + err.Error()
+	if f.retry > 0 {
+		f.text += fmt.Sprintf("; the server asks to wait %s", f.retry)
+	}
 	if we.Status == http.StatusUnauthorized || we.Status == http.StatusForbidden {
 		f.text += fmt.Sprintf("; we authenticate with mode %q, check its credential", op.lane.authMode())
 	}

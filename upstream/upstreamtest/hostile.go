@@ -58,6 +58,19 @@ func HostileServer(kind string) *Server {
 	return s
 }
 
+// Misdeed is how a hostile server of that kind answers one method; nil when it
+// answers it properly. It lets a server of any profile misbehave.
+func Misdeed(kind, method string) Script {
+	m := misdeeds()[kind]
+	if m.on == nil {
+		m.on = work
+	}
+	if !slices.Contains(m.on, method) {
+		return nil
+	}
+	return m.script
+}
+
 // misdeeds are made anew for each server, since some of them count.
 func misdeeds() map[string]misdeed {
 	all := map[string]misdeed{}
