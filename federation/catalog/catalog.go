@@ -1,9 +1,14 @@
 package catalog
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/gate"
@@ -18,58 +23,136 @@ type Options struct {
 }
 
 // A Catalog is the stored catalogue together with the configuration's part in
-// it. It is safe for concurrent use.
-type Catalog struct{ opts Options }
+// it. It is safe for concurrent use: reading takes no lock, changes are made
+// one at a time.
+type Catalog struct {
+	store Store
+	log   *slog.Logger
+	now   func() time.Time
+	info  []byte // the serverInfo object of results
+
+	current atomic.Pointer[Snapshot]
+
+	// mu guards all below. It is held while the store writes, so that the order
+	// of snapshots is the order of what is durable; it is never held while a
+	// server is listed or a schema compiled.
+	mu          sync.Mutex
+	servers     map[gate.ServerID]StoredServer
+	tools       map[gate.ServerID]map[gate.RemoteName]*record // inner maps are replaced, not changed
+	settings    map[gate.ServerID]*ServerSettings
+	callers     []*gate.Caller
+	enforcement gate.Enforcement
+	importing   map[gate.ServerID]chan struct{}
+	subscribers []*subscriber
+}
+
+type subscriber struct{ notify func(old, new *Snapshot) }
 
 // ErrNoTool says that no tool has the name, or matches the pattern, asked for.
 var ErrNoTool = errors.New("no such tool")
 
 // Open reads the store. Until Configure is called no remote tool is offered.
-func Open(o Options) (*Catalog, error) { return &Catalog{opts: o}, nil }
+func Open(o Options) (*Catalog, error) {
+	if o.Store == nil {
+		return nil, errors.New("the catalogue has no store")
+	}
+	c := &Catalog{store: o.Store, log: o.Logger, now: o.Now, info: serverInfo(o.Version),
+		servers: make(map[gate.ServerID]StoredServer), tools: make(map[gate.ServerID]map[gate.RemoteName]*record),
+		importing: make(map[gate.ServerID]chan struct{})}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	servers, tools, err := o.Store.Load()
+	if err != nil {
+		return nil, fmt.Errorf("the stored catalogue cannot be read: %w", err)
+	}
+	for _, s := range servers {
+		c.servers[s.ID] = s
+	}
+	for _, t := range tools {
+		if c.tools[t.Server] == nil {
+			c.tools[t.Server] = make(map[gate.RemoteName]*record)
+		}
+		c.tools[t.Server][t.Remote] = &record{StoredTool: t, ready: restore(t)}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.swap()
+	return c, nil
+}
 
 // Configure puts the configuration's part in place and swaps in a new snapshot.
 // Callers are those whose hosts' name budgets an import should warn about.
-func (c *Catalog) Configure(servers []ServerSettings, callers []*gate.Caller, e gate.Enforcement) {}
+func (c *Catalog) Configure(servers []ServerSettings, callers []*gate.Caller, e gate.Enforcement) {
+	settings := make(map[gate.ServerID]*ServerSettings, len(servers))
+	for _, s := range servers {
+		s.Alias = maps.Clone(s.Alias)
+		settings[s.ID] = &s
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settings, c.callers, c.enforcement = settings, slices.Clone(callers), e
+	c.swap()
+}
 
 // Snapshot returns the current snapshot. It is a pointer read.
-func (c *Catalog) Snapshot() *Snapshot { return nil }
+func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
 // Subscribe has f called after each swap, one swap at a time and in order. f
 // must not block and must not call a method of c that changes the catalogue.
 // The function returned ends the subscription.
-func (c *Catalog) Subscribe(f func(old, new *Snapshot)) (stop func()) { return func() {} }
+func (c *Catalog) Subscribe(f func(old, new *Snapshot)) (stop func()) {
+	s := &subscriber{f}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.subscribers = append(c.subscribers, s)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.subscribers = slices.DeleteFunc(c.subscribers, func(other *subscriber) bool { return other == s })
+	}
+}
 
-// Import takes over what list returns for one server, or with dryRun says what
-// it would take over. Imports of one server run one after the other. A refusal
-// is a *RefusedError and changes nothing but the server's LastRefusal.
-func (c *Catalog) Import(ctx context.Context, id gate.ServerID, list func(context.Context) (Listing, error), dryRun bool) (Report, error) {
-	return Report{}, nil
+// swap puts a new snapshot in place. c.mu is held.
+func (c *Catalog) swap() {
+	old := c.current.Load()
+	generation := uint64(1)
+	if old != nil {
+		generation = old.generation + 1
+	}
+	next := newSnapshot(c, generation)
+	c.current.Store(next)
+	if old == nil {
+		return
+	}
+	for _, s := range c.subscribers {
+		s.notify(old, next)
+	}
 }
 
 // Servers returns what is kept of each server, in order of id.
-func (c *Catalog) Servers() []StoredServer { return nil }
-
-// A Change is what Enable or Disable did to one tool.
-type Change struct {
-	Name       gate.LocalName    `json:"name"`
-	Server     gate.ServerID     `json:"server"`
-	Remote     gate.RemoteName   `json:"remote_name"`
-	Definition gate.Digest       `json:"definition"`
-	Kind       gate.Kind         `json:"kind,omitempty"` // enable, accept_change or disable; empty: nothing had to be done
-	From       gate.Availability `json:"from"`
-	To         gate.Availability `json:"to"`
+func (c *Catalog) Servers() []StoredServer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Values(c.servers), func(a, b StoredServer) int { return strings.Compare(string(a.ID), string(b.ID)) })
 }
 
-// Enable pins the tools that the names, globs or groups cover to the definition
-// now in the catalogue; for a changed tool that accepts the change.
-func (c *Catalog) Enable(patterns ...string) ([]Change, error) { return nil, nil }
+func (c *Catalog) settingsOf(id gate.ServerID) (ServerSettings, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.settings[id]
+	if !ok {
+		return ServerSettings{}, false
+	}
+	return *s, true
+}
 
-// Disable removes the pins of the tools that the names, globs or groups cover.
-func (c *Catalog) Disable(patterns ...string) ([]Change, error) { return nil, nil }
-
-// Tools returns the entries that pattern covers (a name, a glob, a group, or
-// "" for all) in order of name; those without a fitting name come last.
-func (c *Catalog) Tools(pattern string) []Entry { return nil }
-
-// Diff says how a tool differs from what was enabled.
-func (c *Catalog) Diff(name gate.LocalName) (Difference, error) { return Difference{}, nil }
+// serverRecord is what is kept of a server, or a fresh record. c.mu is held.
+func (c *Catalog) serverRecord(id gate.ServerID) StoredServer {
+	s := c.servers[id]
+	s.ID = id
+	return s
+}

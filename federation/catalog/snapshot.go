@@ -2,32 +2,141 @@ package catalog
 
 import (
 	"encoding/json"
-	"errors"
 	"iter"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"gatehouse/gate"
 )
 
-// An Era is the family of protocol revisions that a result is written for.
-type Era uint8
+// A Snapshot is one consistent state of catalogue and configuration. It is
+// immutable; what callers see is encoded when it is first asked for.
+type Snapshot struct {
+	generation  uint64
+	enforcement gate.Enforcement
+	info        []byte
 
-// The eras: with an initialize handshake, and with self-describing requests.
-const (
-	Era2025 Era = iota
-	Era2026
-)
+	entries  []*entry // those with a name, our own included, in order of name
+	nameless []*entry // those without
+	byName   map[gate.LocalName]*entry
 
-// PageSize is how many tools one page of tools/list holds.
-const PageSize = 500
+	views viewCache
+	index func() *index // for searches, made by the first of them
+}
 
-// ErrStaleCursor says that a cursor is not one of this view's, or of an earlier
-// state of it.
-var ErrStaleCursor = errors.New("the cursor is not valid any more; list from the start")
+var _ gate.Snapshot = (*Snapshot)(nil)
+
+// An entry is one tool in a snapshot.
+type entry struct {
+	tool   *gate.Tool
+	rec    *record // nil for our own tools
+	detail string
+	place  int // in Snapshot.entries
+
+	once  [2][2]sync.Once // by dialect and era
+	forms [2][2]*form
+}
+
+// newSnapshot makes the snapshot of c's present state. c.mu is held.
+func newSnapshot(c *Catalog, generation uint64) *Snapshot {
+	s := &Snapshot{generation: generation, enforcement: c.enforcement, info: c.info}
+	var records []*record
+	var keys []toolKey
+	for _, tools := range c.tools {
+		for _, r := range tools {
+			records = append(records, r)
+			if !r.Vanished {
+				keys = append(keys, toolKey{r.Server, r.Remote})
+			}
+		}
+	}
+	// Listed tools come first: one that vanished never takes a name from them.
+	slices.SortFunc(records, func(a, b *record) int {
+		if a.Vanished != b.Vanished {
+			if a.Vanished {
+				return 1
+			}
+			return -1
+		}
+		if n := strings.Compare(string(a.Server), string(b.Server)); n != 0 {
+			return n
+		}
+		return strings.Compare(string(a.Remote), string(b.Remote))
+	})
+	names := nameTools(keys, c.settings)
+	s.byName = make(map[gate.LocalName]*entry, len(records)+len(ownTools))
+	for _, own := range ownTools {
+		s.add(own.entry())
+	}
+	for _, r := range records {
+		n, listed := names[toolKey{r.Server, r.Remote}]
+		if !listed {
+			n = nameTools([]toolKey{{r.Server, r.Remote}}, c.settings)[toolKey{r.Server, r.Remote}]
+		}
+		s.add(newEntry(c.settings[r.Server], r, n))
+	}
+	slices.SortStableFunc(s.entries, func(a, b *entry) int { return strings.Compare(string(a.tool.Name), string(b.tool.Name)) })
+	for i, e := range s.entries {
+		e.place = i
+	}
+	s.index = sync.OnceValue(func() *index { return newIndex(s.entries) })
+	return s
+}
+
+func (s *Snapshot) add(e *entry) {
+	if e.tool.Name == "" {
+		s.nameless = append(s.nameless, e)
+		return
+	}
+	s.entries = append(s.entries, e)
+	if s.byName[e.tool.Name] == nil {
+		s.byName[e.tool.Name] = e
+	}
+}
+
+func newEntry(settings *ServerSettings, r *record, n localNaming) *entry {
+	t := &gate.Tool{Name: n.name, Server: r.Server, Remote: r.Remote, Group: groupOf(r.Server), Definition: r.Digest, ServerName: string(r.Server)}
+	e := &entry{tool: t, rec: r}
+	t.Availability, e.detail = availability(settings, r, n.reason)
+	if settings != nil {
+		t.ServerName, t.Origin, t.Class = settings.display(), settings.origin(), settings.Class
+		t.ApprovalWaived, t.ServerCallsPerMinute = settings.ApprovalWaived, settings.CallsPerMinute
+	}
+	if r.ready != nil {
+		t.Arguments, t.ParamHeaders, t.Unportable = r.ready.arguments, r.ready.headers, r.ready.unportable
+	}
+	return e
+}
+
+// Tool returns the tool of that name, whatever its availability, or nil.
+func (s *Snapshot) Tool(name gate.LocalName) *gate.Tool {
+	if e := s.byName[name]; e != nil {
+		return e.tool
+	}
+	return nil
+}
+
+// Generation counts the snapshots of this process.
+func (s *Snapshot) Generation() uint64 { return s.generation }
+
+// Tools iterates over every tool that has a local name, our own included, in
+// order of name. Tools that want the same name come one after the other.
+func (s *Snapshot) Tools() iter.Seq[*gate.Tool] {
+	return func(yield func(*gate.Tool) bool) {
+		for _, e := range s.entries {
+			if !yield(e.tool) {
+				return
+			}
+		}
+	}
+}
 
 // An Entry is one tool as operators see it. Its texts are safe to print.
 type Entry struct {
 	*gate.Tool                  // Name is empty when no name fits
+	RemoteText  string          // the remote name, escaped
 	Detail      string          // why it is not offered, or what to know about it
 	Title       string          // escaped
 	Description string          // as the server wrote it, escaped
@@ -38,59 +147,78 @@ type Entry struct {
 	EnabledAt   time.Time // zero: not enabled
 }
 
-// A Snapshot is one consistent state of catalogue and configuration. It is
-// immutable; what callers see is encoded when it is first asked for.
-type Snapshot struct{}
-
-var _ gate.Snapshot = (*Snapshot)(nil)
-
-// Tool returns the tool of that name, whatever its availability, or nil.
-func (s *Snapshot) Tool(name gate.LocalName) *gate.Tool { return nil }
-
-// Generation counts the snapshots of this process.
-func (s *Snapshot) Generation() uint64 { return 0 }
-
-// Tools iterates over every tool that has a local name, our own included, in
-// order of name.
-func (s *Snapshot) Tools() iter.Seq[*gate.Tool] { return func(func(*gate.Tool) bool) {} }
-
 // Entry returns what operators see of one tool.
-func (s *Snapshot) Entry(name gate.LocalName) (Entry, bool) { return Entry{}, false }
-
-// Page returns a whole result object of tools/list for c, encoded beforehand.
-// The empty cursor asks for the first page. The bytes must not be changed. A
-// cursor that is not of this view and content gives ErrStaleCursor.
-func (s *Snapshot) Page(c *gate.Caller, era Era, cursor string) ([]byte, error) { return nil, nil }
-
-// Listed reports whether tools/list shows c the tool. It is true for exactly
-// the tools of all pages.
-func (s *Snapshot) Listed(c *gate.Caller, name gate.LocalName) bool { return false }
-
-// SameView reports whether tools/list says the same to c in both snapshots.
-func (s *Snapshot) SameView(c *gate.Caller, other *Snapshot) bool { return false }
-
-// Served returns the tool's definition as Page writes it for c, or nil when c
-// is not offered it.
-func (s *Snapshot) Served(c *gate.Caller, era Era, name gate.LocalName) []byte { return nil }
-
-// A Hit is one result of a search. Description is as it is served.
-type Hit struct {
-	Name        gate.LocalName
-	Title       string
-	Description string
-	Score       float64
+func (s *Snapshot) Entry(name gate.LocalName) (Entry, bool) {
+	e := s.byName[name]
+	if e == nil {
+		return Entry{}, false
+	}
+	return e.describe(), true
 }
 
-// Find searches the remote tools that c may call by words: names, titles,
-// descriptions and parameter names. The best hit comes first; equal ones are in
-// order of name.
-func (s *Snapshot) Find(c *gate.Caller, words string, limit int) []Hit { return nil }
-
-// Counts says how many remote tools there are for c.
-type Counts struct {
-	Offered  int
-	Withheld map[gate.Reason]int // by the reason, for those that exist and are not offered
+// Entries returns the entries that pattern covers (a name, a glob, a group, or
+// "" for all) in order of name; only "" covers those without a fitting name,
+// which come last.
+func (s *Snapshot) Entries(pattern string) []Entry {
+	var out []Entry
+	for _, e := range s.entries {
+		if pattern == "" || string(e.tool.Name) == pattern || covers(pattern, e) {
+			out = append(out, e.describe())
+		}
+	}
+	if pattern == "" {
+		for _, e := range s.nameless {
+			out = append(out, e.describe())
+		}
+	}
+	return out
 }
 
-// Counts counts c's view.
-func (s *Snapshot) Counts(c *gate.Caller) Counts { return Counts{} }
+// Tools returns the entries of the current snapshot that pattern covers.
+func (c *Catalog) Tools(pattern string) []Entry { return c.Snapshot().Entries(pattern) }
+
+func (e *entry) describe() Entry {
+	out := Entry{Tool: e.tool, RemoteText: oneLine(string(e.tool.Remote), maxRemoteName), Detail: e.detail}
+	raw := e.raw()
+	out.Raw = raw
+	if d, err := readDefinition(raw); err == nil {
+		out.Title, _ = visible(d.title)
+		out.Description, _ = visible(d.description)
+	}
+	if e.rec != nil {
+		out.Warnings, out.FirstSeen, out.LastSeen = e.rec.Warnings, e.rec.FirstSeen, e.rec.LastSeen
+		if e.rec.Pin != nil {
+			out.EnabledAt = e.rec.Pin.Time
+		}
+	}
+	return out
+}
+
+// raw is the definition as received, or ours.
+func (e *entry) raw() []byte {
+	if e.rec == nil {
+		return ownByName[e.tool.Name].definition
+	}
+	return e.rec.Definition
+}
+
+// form is how the tool is written for one dialect and era.
+func (e *entry) form(d gate.Dialect, era Era) *form {
+	e.once[d][era].Do(func() { e.forms[d][era] = e.write(d, era) })
+	return e.forms[d][era]
+}
+
+func (e *entry) write(dialect gate.Dialect, era Era) *form {
+	if e.rec == nil {
+		return &form{head: ownByName[e.tool.Name].definition}
+	}
+	d, err := readDefinition(e.rec.Definition)
+	if err != nil {
+		return nil // unreachable: a tool is offered only when its definition could be read
+	}
+	var input []byte
+	if dialect == gate.Portable {
+		input, _ = portable(d.input)
+	}
+	return d.serve(e.tool.Name, e.tool.ServerName, era, input)
+}

@@ -48,6 +48,7 @@ type StoredTool struct {
 	Definition json.RawMessage `json:"definition,omitempty"` // as last received; absent when it was too large to keep
 	Digest     gate.Digest     `json:"digest"`               // of Definition in canonical form
 	Refusal    string          `json:"refusal,omitempty"`    // why this definition cannot be served, whatever the tool's local name
+	Warnings   []string        `json:"warnings,omitempty"`   // what somebody should know of this definition
 	FirstSeen  time.Time       `json:"first_seen"`
 	LastSeen   time.Time       `json:"last_seen"`
 	Vanished   bool            `json:"vanished,omitempty"` // the last import did not list it
