@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 
@@ -159,6 +160,11 @@ func (w *work) result() Result {
 
 // failed reports whether the tool itself says that it failed.
 func failed(result []byte) bool {
+	// Most results say nothing about it, and then they need not be taken apart.
+	// A key may also be spelled with escapes.
+	if !bytes.Contains(result, []byte("isError")) && bytes.IndexByte(result, '\\') < 0 {
+		return false
+	}
 	members, err := rawjson.Object(result)
 	if err != nil {
 		return false // unreachable: wire accepts objects only

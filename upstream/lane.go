@@ -68,7 +68,8 @@ func (l *lane) remember(c *Client, era string) {
 	if known := l.era.Load(); known != nil && *known == era {
 		return
 	}
-	l.era.Store(&era)
+	kept := era // only what is kept has to outlive the call
+	l.era.Store(&kept)
 	if err := c.options.Store.SetEra(l.server.ID, era); err != nil {
 		c.log.Warn("era not remembered", "server", string(l.server.ID), "era", era, "error", err)
 	}
