@@ -152,7 +152,6 @@ type Approval struct {
 	Number     uint64    `json:"number"`
 	Asked      time.Time `json:"asked"`
 	Until      time.Time `json:"until"`
-	Console    bool      `json:"console"` // can be decided here; otherwise the caller's client was asked
 	Caller     string    `json:"caller"`
 	Zone       string    `json:"zone"`
 	Tool       string    `json:"tool"`

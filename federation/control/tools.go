@@ -140,7 +140,7 @@ func (l *Local) Decide(ctx context.Context, number uint64, approve bool) error {
 
 func approvalOf(q gate.Open) Approval {
 	return Approval{
-		Number: q.Number, Asked: q.Asked, Until: q.Until, Console: q.Channel == gate.ConsoleChannel,
+		Number: q.Number, Asked: q.Asked, Until: q.Until,
 		Caller: string(q.Caller), Zone: q.Zone.String(), Tool: string(q.Tool), Server: string(q.Server),
 		ServerName: q.ServerName, Origin: q.Origin, Remote: printable(string(q.RemoteName)), Class: q.Class.String(),
 		Arguments: q.Arguments.String(), Message: q.Message,

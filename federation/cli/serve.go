@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gatehouse/federation"
+	"gatehouse/federation/config"
+	"gatehouse/federation/control"
+	"gatehouse/federation/demo"
+	"gatehouse/federation/state"
+	"gatehouse/gate"
+)
+
+// drainTimeout bounds the end of a daemon beyond what its servers' budgets allow.
+const drainTimeout = 30 * time.Second
+
+func (a *app) serveCommand() *cobra.Command {
+	var demonstrate, debug, logJSON bool
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve callers; --demo brings its own upstream and state",
+		Args:  nothing,
+		RunE: func(c *cobra.Command, _ []string) error {
+			logger := a.logger(debug, logJSON)
+			if demonstrate {
+				return a.serveDemo(c.Context(), logger)
+			}
+			cfg, err := a.load(true)
+			if err != nil {
+				return err
+			}
+			return a.serve(c.Context(), cfg, logger, a.announce)
+		},
+	}
+	c.Flags().BoolVar(&demonstrate, "demo", false, "scratch state and a built-in upstream, imported and enabled")
+	c.Flags().BoolVar(&debug, "debug", false, "log more")
+	c.Flags().BoolVar(&logJSON, "log-json", false, "log JSON lines")
+	return c
+}
+
+func (a *app) logger(debug, asJSON bool) *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if debug {
+		options.Level = slog.LevelDebug
+	}
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(a.stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, options))
+}
+
+// serve runs the daemon until ctx ends. Ready is told when callers can come.
+func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger, ready func(*federation.Gateway) error) (err error) {
+	g, err := federation.Open(ctx, cfg, federation.Options{Version: a.version, Logger: logger})
+	if inUse, ok := errors.AsType[*state.InUseError](err); ok {
+		return fmt.Errorf("%w; one gateway serves one state, so stop the other or set another [state] path", inUse)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.closeWithin(ctx, g.Close)) }()
+	listener, err := net.Listen("tcp", cfg.Listen.Address)
+	if err != nil {
+		return fmt.Errorf("[listen] address %q: %w", cfg.Listen.Address, err)
+	}
+	socket, err := control.Serve(g, cfg.SocketPath(), logger)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, a.closeWithin(ctx, socket.Close)) }()
+	if err := ready(g); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	// Until here a signal has nothing to drain.
+	if err := g.Serve(ctx, listener); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stderr, "gatehouse: stopped")
+	return nil
+}
+
+// closeWithin gives what is closed its own time: ctx is over by then.
+func (a *app) closeWithin(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// announce says where callers reach us and what to do next.
+func (a *app) announce(g *federation.Gateway) error {
+	api := control.NewLocal(g, true)
+	status, err := api.Status(context.Background())
+	if err != nil {
+		return err
+	}
+	a.printf("serving %s\n", status.URL)
+	if status.Tools > 0 {
+		a.printf("%s, %d enabled\n", count(status.Tools, "tool"), status.Enabled)
+	}
+	a.printf("next:\n  %s\n", a.nextStep(g))
+	return nil
+}
+
+// nextStep is the one command that brings a gateway on from where it is.
+func (a *app) nextStep(g *federation.Gateway) string {
+	var off, on string
+	for _, e := range g.Catalog.Tools("") {
+		switch {
+		case e.Own || e.Name == "":
+		case e.Availability == gate.Enabled && on == "":
+			on = string(e.Name)
+		case e.Availability == gate.Disabled && off == "":
+			off = string(e.Name)
+		}
+	}
+	switch {
+	case on != "":
+		return a.command("tools show " + on)
+	case off != "":
+		return a.command("tools enable " + off)
+	case len(g.Config().Servers) > 0:
+		return a.command("import --all")
+	}
+	return a.command("check") + "    # and add a [[server]]"
+}
+
+func (a *app) demoUpstreamCommand() *cobra.Command {
+	var address, hostile string
+	c := &cobra.Command{
+		Use:   "demo-upstream",
+		Short: "Run the demo upstream alone, on loopback, in both eras",
+		Args:  nothing,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := demo.Start(address, a.version, hostile)
+			if err != nil {
+				return err
+			}
+			a.printf("demo upstream at %s\n", s.URL)
+			<-c.Context().Done()
+			return a.closeWithin(c.Context(), func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, time.Second) // a demo has nothing to lose
+				defer cancel()
+				return s.Close(ctx)
+			})
+		},
+	}
+	c.Flags().StringVar(&address, "listen", demo.Address, "loopback `address`")
+	c.Flags().StringVar(&hostile, "hostile", "", "misbehave in one `kind` of way: "+hostileHelp())
+	return c
+}
+
+func hostileHelp() (help string) {
+	for i, kind := range demo.HostileKinds() {
+		if i > 0 {
+			help += "; "
+		}
+		help += kind[0] + " (" + kind[1] + ")"
+	}
+	return help
+}
