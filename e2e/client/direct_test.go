@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/e2e/client"
 	"gatehouse/e2e/rig"
@@ -56,6 +57,13 @@ func TestGoDirect(t *testing.T) {
 	}
 	if ran := desk.Ran(t, "slow"); ran != 1 {
 		t.Errorf("slow ran %d times", ran)
+	}
+	if r := c.Call(t, "slow", `{"steps":300,"pause_ms":20}`, client.CancelAfter(300*time.Millisecond)); r.OK() {
+		t.Errorf("slow, given up: %s", r)
+	}
+	<-desk.Started("slow cut off")
+	if cut := desk.Ran(t, "slow cut off"); cut != 1 {
+		t.Errorf("the desk was cut off %d times", cut)
 	}
 	before := c.List(t)
 	desk.Revise(t)

@@ -56,6 +56,9 @@ func shim(t *testing.T, gateway, token string) string {
 // outward renames the tool of a tools/call, in the body and in its header, each
 // as it is, so that a disagreement between the two stays one.
 func outward(r *http.Request) {
+	if r.Body == nil {
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		body = nil

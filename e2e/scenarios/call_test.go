@@ -3,6 +3,7 @@ package scenarios
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/e2e/client"
 )
@@ -58,6 +59,29 @@ func TestProgressReachesTheCaller(t *testing.T) {
 			if p.Progress != float64(i+1) || p.Total != 4 {
 				t.Errorf("notification %d: %+v", i, p)
 			}
+		}
+	})
+}
+
+// A caller that gives up cuts the upstream off at once, and cannot keep the call
+// off the record.
+func TestCallerGivesUp(t *testing.T) {
+	eachKind(t, func(t *testing.T, k client.Kind) {
+		w := newWorld(t, "")
+		c := w.open(t, k, "alice", client.None)
+		last := w.Last(t)
+		if r := c.Call(t, "mcp_free_slow", `{"steps":300,"pause_ms":50}`, client.CancelAfter(time.Second)); r.OK() {
+			t.Fatalf("slow: %s", r)
+		}
+		gone := time.Now()
+		<-w.desk.Started("slow cut off")
+		if took := time.Since(gone); took > 3*time.Second || w.desk.Ran(t, "slow") != 1 {
+			t.Errorf("the upstream worked on for %s; slow ran %d times", took, w.desk.Ran(t, "slow"))
+		}
+		entries := w.Since(t, last, "outcome")
+		intents, outcomes := only(entries, "intent"), only(entries, "outcome")
+		if len(intents) != 1 || len(outcomes) != 1 || outcomes[0].Verdict != "outcome_unknown" {
+			t.Errorf("the ledger says %+v; want one intent, settled as outcome_unknown", entries)
 		}
 	})
 }

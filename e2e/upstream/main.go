@@ -76,13 +76,23 @@ func (d *desk) server() *mcp.Server {
 	return s
 }
 
+// counted counts the calls of a tool, and under "<name> cut off" those that the
+// client gave up.
 func (d *desk) counted(name string, handle mcp.ToolHandler) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		d.mu.Lock()
-		d.ran[name]++
-		d.mu.Unlock()
-		return handle(ctx, r)
+		d.count(name)
+		result, err := handle(ctx, r)
+		if ctx.Err() != nil {
+			d.count(name + " cut off")
+		}
+		return result, err
 	}
+}
+
+func (d *desk) count(what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ran[what]++
 }
 
 func text(s string) *mcp.CallToolResult {
