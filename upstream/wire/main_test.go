@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -41,6 +42,9 @@ func settles(want int) bool {
 	}
 	return false
 }
+
+// quiet keeps the complaints of test servers out of the output.
+var quiet = log.New(io.Discard, "", 0)
 
 // A sent is one request as a server received it.
 type sent struct {
@@ -190,7 +194,13 @@ func once(t testing.TB, r Request, o EndpointOptions, answer func(w net.Conn, r 
 // do makes one round trip that may take five seconds.
 func do(t testing.TB, e *Endpoint, r Request) (*Reply, *Error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	return doFor(t, 5*time.Second, e, r)
+}
+
+// doFor makes one round trip with a budget of its own.
+func doFor(t testing.TB, budget time.Duration, e *Endpoint, r Request) (*Reply, *Error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), budget)
 	defer cancel()
 	return doIn(t, ctx, e, r)
 }
