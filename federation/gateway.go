@@ -179,7 +179,7 @@ func (g *Gateway) apply(cfg *config.Config) error {
 		return err
 	}
 	g.credentials.Configure(cfg.Delegation)
-	if err := g.Upstream.Configure(upstreamServers(cfg)); err != nil {
+	if err := g.Upstream.Configure(cfg.UpstreamServers()); err != nil {
 		return err
 	}
 	if err := g.Gate.Configure(gateOptions(g, cfg)); err != nil {
@@ -196,24 +196,6 @@ func (g *Gateway) apply(cfg *config.Config) error {
 	g.settings.Store(&settings{config: cfg, callers: directory, hosts: newHostCheck(cfg.Listen), public: publicURL(cfg.Listen)})
 	g.Catalog.Configure(catalogSettings(cfg), callers, enforcement)
 	return nil
-}
-
-func upstreamServers(cfg *config.Config) []upstream.Server {
-	out := make([]upstream.Server, 0, len(cfg.Servers))
-	for i := range cfg.Servers {
-		s := &cfg.Servers[i]
-		if s.URL == "" {
-			continue // supplies nothing, so there is nothing to reach
-		}
-		timeout := s.Timeout
-		if timeout == 0 {
-			timeout = cfg.Operation.Timeout
-		}
-		out = append(out, upstream.Server{ID: s.ID, Name: s.Name, URL: s.URL, Timeout: timeout, Protocol: s.Protocol,
-			Session: s.Session, SessionIdle: s.SessionIdle, MaxSessions: s.MaxSessions, MaxResponse: s.MaxResponse, Auth: s.Auth,
-			TLS: wire.TLSOptions{CAFile: s.CAFile, ClientCert: s.ClientCert, ClientKey: s.ClientKey}})
-	}
-	return out
 }
 
 func catalogSettings(cfg *config.Config) []catalog.ServerSettings {

@@ -27,24 +27,21 @@ func (g *Gateway) performOwn(inv *invocation, permit *gate.Permit) (reply, gate.
 	return r, gate.Outcome{Verdict: r.verdict}
 }
 
-// findLimit is how many hits a search gives unless it asks for fewer or more.
-const (
-	findLimit    = 8
-	maxFindLimit = 50
-)
+// findLimit is how many hits a search gives unless it asks otherwise.
+const findLimit = 5
 
 // find answers gatehouse_find: the names that fit, with the definition only
 // where it was asked for, because a model pays for every character.
 func (g *Gateway) find(inv *invocation, arguments []byte) []rawjson.Member {
 	members, _ := rawjson.Object(arguments) // judged against the tool's schema already
-	words, _ := rawjson.String(valueOr(members, "query", `""`))
-	limit, err := strconv.Atoi(string(valueOr(members, "limit", strconv.Itoa(findLimit))))
+	words, _ := rawjson.String(valueOr(members, "words", `""`))
+	limit, err := strconv.Atoi(string(valueOr(members, "limit", "")))
 	if err != nil {
 		limit = findLimit
 	}
-	withSchema := string(valueOr(members, "schema", "false")) == "true"
+	withSchema := string(valueOr(members, "schemas", "false")) == "true"
 	snapshot := g.Catalog.Snapshot()
-	hits := snapshot.Find(inv.caller, words, min(max(limit, 1), maxFindLimit))
+	hits := snapshot.Find(inv.caller, words, min(max(limit, 1), catalog.MaxHits))
 	out := []byte(`{"tools":[`)
 	for i, hit := range hits {
 		if i > 0 {
