@@ -251,7 +251,7 @@ func (g *Gateway) answerCall(ctx context.Context, a *answer, m *message, inv *in
 // relay passes an upstream's progress to the caller under the caller's own
 // token. nil when the caller gave none or takes no stream.
 func relay(a *answer, m *message) func([]byte) {
-	token, _ := rawjson.Get(m.meta(), "progressToken")
+	token, _ := rawjson.Get(m.meta, "progressToken")
 	if !a.streams || token == nil || !rawjson.IsString(token) && !safeID(token) {
 		return nil
 	}
@@ -337,7 +337,7 @@ func appendInputRequired(dst, id []byte, q *gate.Question, serverInfo []byte) []
 // traceContext takes the caller's W3C trace context, from _meta or the headers.
 // What is not of the right form is dropped.
 func traceContext(r *http.Request, m *message) (parent, state string) {
-	meta := m.meta()
+	meta := m.meta
 	if raw, ok := rawjson.Get(meta, "traceparent"); ok {
 		parent, _ = rawjson.String(raw)
 		if raw, ok := rawjson.Get(meta, "tracestate"); ok {

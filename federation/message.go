@@ -14,9 +14,10 @@ type message struct {
 	id     []byte // raw: a string or a safe integer; nil for a notification
 	method string // empty for a response
 	params []rawjson.Member
-	raw    []byte // params as received, nil when absent
-	result []byte // raw, of a response
-	failed []byte // raw error object, of a response
+	raw    []byte           // params as received, nil when absent
+	meta   []rawjson.Member // of params._meta
+	result []byte           // raw, of a response
+	failed []byte           // raw error object, of a response
 }
 
 func (m *message) isResponse() bool     { return m.method == "" }
@@ -26,16 +27,6 @@ func (m *message) isNotification() bool { return m.method != "" && m.id == nil }
 func (m *message) param(key string) []byte {
 	value, _ := rawjson.Get(m.params, key)
 	return value
-}
-
-// meta returns the members of params._meta; nil when absent.
-func (m *message) meta() []rawjson.Member {
-	raw := m.param("_meta")
-	if raw == nil || !rawjson.IsObject(raw) {
-		return nil
-	}
-	members, _ := rawjson.Object(raw) // checked by parse already
-	return members
 }
 
 // A faultyMessage says why a body is no message of this protocol.
@@ -133,8 +124,10 @@ func (m *message) shape() *faultyMessage {
 		if twin := foldsInto(key, paramMembers); twin != "" {
 			return &faultyMessage{code: codeInvalidParams, text: "a parameter differs from " + twin + " in letter case only", id: m.id}
 		}
-		if key == "_meta" && !rawjson.IsObject(m.params[i].Value) {
-			return &faultyMessage{code: codeInvalidParams, text: "_meta is not an object", id: m.id}
+		if key == "_meta" {
+			if m.meta, err = rawjson.Object(m.params[i].Value); err != nil {
+				return &faultyMessage{code: codeInvalidParams, text: "_meta is not an object", id: m.id}
+			}
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ const listTTL = "30000"
 // version key, or a version header that names no legacy revision, is modern and
 // judged by the modern rules.
 func eraOf(r *http.Request, m *message) era {
-	if _, ok := rawjson.Get(m.meta(), metaVersion); ok {
+	if _, ok := rawjson.Get(m.meta, metaVersion); ok {
 		return modern
 	}
 	header := r.Header.Get(headerVersion)
@@ -109,7 +109,7 @@ func (g *Gateway) serveModern(w http.ResponseWriter, r *http.Request, who *gate.
 // a header that says something else is refused, because something between here
 // and the caller may have routed by it.
 func describe(r *http.Request, m *message) (*modernRequest, *rpcError) {
-	meta := m.meta()
+	meta := m.meta
 	rawVersion, hasVersion := rawjson.Get(meta, metaVersion)
 	capabilities, hasCapabilities := rawjson.Get(meta, metaCapabilities)
 	version, err := rawjson.String(rawVersion)

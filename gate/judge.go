@@ -149,7 +149,7 @@ func grouped(t *Tool, c *Caller, _ Enforcement) (bool, string) {
 func underCeiling(t *Tool, c *Caller, e Enforcement) (bool, string) {
 	ceiling := c.Zone.Ceiling()
 	switch {
-	case t.Class == Unclassified:
+	case t.Class == Unclassified || t.Class > SecretAdjacent:
 		return false, "no data class is declared"
 	case t.Class.Fits(ceiling):
 		return true, fmt.Sprintf("%s is within the ceiling of %s (%s)", t.Class, c.Zone, ceiling)

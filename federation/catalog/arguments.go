@@ -50,7 +50,7 @@ func (c *checker) Check(raw []byte) error {
 		return &gate.ArgumentError{Rule: "the tool's schema cannot be used, so no call of it can be checked"}
 	}
 	var invalid *jsonschema.ValidationError
-	switch err := v.check(args); {
+	switch err := v.check(args, depthOf(raw)); {
 	case err == nil:
 		return nil
 	case errors.As(err, &invalid):

@@ -149,13 +149,13 @@ func (v *validator) charge(steps int) {
 
 // check validates a decoded value. It returns a *jsonschema.ValidationError, or
 // another error when the validation did not come to its end.
-func (v *validator) check(value any) (err error) {
+func (v *validator) check(value any, depth int) (err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.schema == nil {
 		return nil
 	}
-	v.left = validationBudget
+	v.left = validationBudget / (4 + depth) * 4 // the library copies the whole path for each error
 	defer func() {
 		switch p := recover(); {
 		case p == nil:
@@ -172,7 +172,7 @@ func (v *validator) check(value any) (err error) {
 // object is judged.
 func (v *validator) endless() bool {
 	var e *jsonschema.ValidationError
-	return errors.As(v.check(map[string]any{}), &e) && circular(e)
+	return errors.As(v.check(map[string]any{}, 1), &e) && circular(e)
 }
 
 func outside(ref string) error {

@@ -31,14 +31,16 @@ type definition struct {
 	dropped            []string // members that are not passed on
 }
 
-// remoteName reads the name of a listed tool and nothing else of it.
+// remoteName reads the name of a listed tool and nothing else of it. It returns
+// a name beside an error when the tool cannot be used and can be named all the
+// same, so that what is known under that name is known to be skipped.
 func remoteName(raw []byte) (gate.RemoteName, error) {
 	if !rawjson.IsObject(raw) {
 		return "", fmt.Errorf("it is %s, not an object", kindOf(raw))
 	}
 	members, err := rawjson.Object(raw)
 	if err != nil {
-		return "", fmt.Errorf("it is not strict JSON: %v", err)
+		return looseName(raw), fmt.Errorf("its definition is not strict JSON: %v", err)
 	}
 	value, ok := rawjson.Get(members, "name")
 	if !ok {
@@ -57,6 +59,17 @@ func remoteName(raw []byte) (gate.RemoteName, error) {
 		return "", fmt.Errorf("its name %q has %d bytes, more than any local name can carry", oneLine(name, 40), len(name))
 	}
 	return gate.RemoteName(name), nil
+}
+
+// looseName finds the name in JSON that is not strict: nested too deep, say, or
+// with a member twice.
+func looseName(raw []byte) gate.RemoteName {
+	var members map[string]json.RawMessage
+	var name string
+	if json.Unmarshal(raw, &members) != nil || json.Unmarshal(members["name"], &name) != nil || len(name) > maxRemoteName {
+		return ""
+	}
+	return gate.RemoteName(name)
 }
 
 // compact checks that raw is one strict JSON value and takes the white space

@@ -31,11 +31,10 @@ func era2026(version string) bool { return version >= "2026" }
 func judge(raw []byte, index int, era string, known func(gate.RemoteName) *record) verdict {
 	v := verdict{index: index}
 	remote, err := remoteName(raw)
-	if err != nil {
+	if v.remote = remote; err != nil {
 		v.refusal = err.Error()
 		return v
 	}
-	v.remote = remote
 	if v.raw, err = compact(raw); err != nil {
 		v.refusal = err.Error()
 		return v

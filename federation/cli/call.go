@@ -85,10 +85,17 @@ func (a *app) call(ctx context.Context, tool, caller string, arguments []byte) e
 	ask, closeTerminal := a.asker()
 	defer closeTerminal()
 	reply, err := api.Call(ctx, control.CallRequest{Tool: tool, Caller: caller, Arguments: arguments}, ask, a.progress())
+	if isTerminal(a.stderr) {
+		fmt.Fprint(a.stderr, clearLine)
+	}
 	if err != nil {
 		return err
 	}
-	return a.printReply(tool, reply)
+	err = a.printReply(tool, reply)
+	if ask == nil && reply.Error != nil && reply.Error.Code == needsCapability {
+		fmt.Fprintln(a.stderr, "hint: there is no terminal here to ask a person at; call from one, or set [approval] channel to one with a console")
+	}
+	return err
 }
 
 // onlyCaller is the caller that is meant when none is named.
@@ -111,6 +118,13 @@ func onlyCaller(cfg *config.Config) (string, error) {
 	return "", usagef("--caller is needed: one of %s", strings.Join(all, ", "))
 }
 
+// needsCapability is the error of MCP 2026-07-28 for a caller that cannot do
+// what its request needs: here, be asked.
+const needsCapability = -32021
+
+// clearLine takes back the line that progress was shown on.
+const clearLine = "\r\x1b[K"
+
 // progress shows how far a tool is, on a terminal.
 func (a *app) progress() func([]byte) {
 	if !isTerminal(a.stderr) {
@@ -129,7 +143,7 @@ func (a *app) progress() func([]byte) {
 		if p.Total != "" {
 			line += " of " + p.Total.String()
 		}
-		fmt.Fprintf(a.stderr, "\r%s\x1b[K\r", shorten(oneLine(line+" "+p.Message), screen-1))
+		fmt.Fprint(a.stderr, clearLine+shorten(oneLine(line+" "+p.Message), screen-1))
 	}
 }
 

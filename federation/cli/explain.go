@@ -44,7 +44,7 @@ func (a *app) explain(ctx context.Context, api control.API, tool, caller string)
 		case c.Passed:
 			mark, colour = "holds", green
 		}
-		a.printf("%d  %-14s %s  %s\n", c.Number, c.Name, a.paint(colour, pad(mark, 5)), escape(c.Detail))
+		a.printf("%d  %-14s %s  %s\n", c.Number, c.Name, a.paint(colour, pad(mark, 5)), wrap(escape(c.Detail), 25))
 	}
 	if x.Offered {
 		a.printf("\n%s is offered to %s\n", tool, caller)

@@ -101,9 +101,13 @@ func (a *app) importEach(ctx context.Context, api control.API, ids []string, dry
 		}
 		for i, id := range ids {
 			if isTerminal(a.stderr) {
-				fmt.Fprintf(a.stderr, "\r%s: asking…\r", id)
+				fmt.Fprintf(a.stderr, "%s: asking…", id)
 			}
-			if !yield(<-results[i]) {
+			result := <-results[i]
+			if isTerminal(a.stderr) {
+				fmt.Fprint(a.stderr, clearLine)
+			}
+			if !yield(result) {
 				return
 			}
 		}

@@ -36,7 +36,7 @@ func (a *app) asker() (ask control.Asker, closeTerminal func()) {
 		_ = t.SetReadDeadline(q.Until) // zero: none; a terminal without deadlines is ended with the process
 		stop := context.AfterFunc(ctx, func() { _ = t.SetReadDeadline(time.Unix(1, 0)) })
 		defer stop()
-		fmt.Fprintf(t, "\n%s\n\n", escape(q.Message))
+		fmt.Fprintf(t, "\n%s\n\n", escape(strings.TrimRight(q.Message, "\n")))
 		return readAnswer(t, in)
 	}, func() { t.Close() }
 }

@@ -155,3 +155,25 @@ func orDash(s string) string {
 	}
 	return s
 }
+
+// wrap breaks s between words so that it fits the screen behind margin
+// characters, and indents the lines after the first by as much.
+func wrap(s string, margin int) string {
+	var b strings.Builder
+	column := margin
+	for i, word := range strings.Fields(s) {
+		width := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+width > screen:
+			b.WriteString("\n" + strings.Repeat(" ", margin))
+			column = margin
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += width
+	}
+	return b.String()
+}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/BurntSushi/toml"
+
 	"gatehouse/upstream/credential"
 )
 
@@ -58,6 +60,14 @@ gatehouse.toml:24: server "file": auth: credential: file:` + open + `: has mode 
 	}
 	if n := len(c.References()); n != 6 {
 		t.Errorf("%d references, want 6", n)
+	}
+}
+
+// A Secret that ends up in a TOML file by mistake stays one.
+func TestSecretInTOML(t *testing.T) {
+	out, err := toml.Marshal(struct{ Token credential.Secret }{credential.SecretString("hunter2")})
+	if err != nil || string(out) != "Token = \"[secret]\"\n" {
+		t.Errorf("encoded as %s, %v", out, err)
 	}
 }
 

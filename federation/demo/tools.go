@@ -104,7 +104,7 @@ func (b *notebook) runSearch(_ context.Context, call mcp.CallToolRequest) (strin
 	}
 	found := b.search(in.Words, in.Limit)
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d notes", len(found))
+	fmt.Fprintf(&text, "found %d", len(found))
 	for _, n := range found {
 		fmt.Fprintf(&text, "\n%d  %s: %s", n.ID, n.Title, n.Text)
 	}
