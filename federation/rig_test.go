@@ -23,7 +23,7 @@ import (
 
 // A rig is a whole gateway before played upstreams, spoken to over HTTP.
 type rig struct {
-	t        *testing.T
+	t        testing.TB
 	g        *Gateway
 	front    *httptest.Server
 	upstream *upstreamtest.Server
@@ -35,7 +35,7 @@ type rig struct {
 // newRig starts a gateway with callers alice (administrator, local), bob (no
 // administrator) and eve (administrator, far away), and a server "up" of the
 // given profile whose tools are all enabled. more is added to the file.
-func newRig(t *testing.T, profile upstreamtest.Profile, serverKeys, more string) *rig {
+func newRig(t testing.TB, profile upstreamtest.Profile, serverKeys, more string) *rig {
 	t.Helper()
 	r := &rig{t: t, upstream: upstreamtest.New(profile), tokens: map[string]string{}, dir: t.TempDir()}
 	up := httptest.NewServer(r.upstream)
@@ -190,7 +190,7 @@ func (r *rig) post(who, body string, header map[string]string) told {
 	return x
 }
 
-func decode(t *testing.T, text string) (m map[string]json.RawMessage) {
+func decode(t testing.TB, text string) (m map[string]json.RawMessage) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		t.Fatalf("%q: %v", text, err)

@@ -74,7 +74,7 @@ func TestCalls(t *testing.T) {
 		{"weather", `{"town":"Turku"}`, `"town":"Turku"`},
 		{"slow_count", `{"to":2,"delay_ms":1}`, `counted to 2`},
 		{"text_stats", `{"text":"a b"}`, `"words":2`},
-		{"always_fails", `{}`, `"isError":true`},
+		{"simulate_failure", `{}`, `"isError":true`},
 	} {
 		got := post(t, url, "tools/call", `"name":"`+c.name+`","arguments":`+c.args+`,`, "Mcp-Name", c.name)
 		if !strings.Contains(got, c.want) {

@@ -54,7 +54,7 @@ func tools(b *notebook) []server.ServerTool {
 		tool("clock", "Tells the time, in UTC.",
 			`{"type":"object","additionalProperties":false}`,
 			reads, runClock),
-		tool("always_fails", "Fails, to show what a tool's own failure looks like.",
+		tool("simulate_failure", "Fails, to show what a tool's own failure looks like.",
 			`{"type":"object","additionalProperties":false}`,
 			reads, runFail),
 	}
