@@ -66,7 +66,7 @@ func declare(name gate.LocalName, surface gate.Surface, title, description, sche
 // tells, hence their class; nobody need approve that somebody looks at it. What
 // gatehouse_call forwards is judged, and approved, as a call of its own.
 func (o *ownTool) entry() *entry {
-	t := &gate.Tool{Name: o.name, ServerName: "gatehouse", Remote: gate.RemoteName(o.name), Own: true,
+	t := &gate.Tool{Name: o.name, ServerName: "gatehouse", Remote: gate.RemoteName(o.name), Own: true, FindOnly: o.surface == gate.Find,
 		Availability: gate.Enabled, Class: gate.PublicContent, ApprovalWaived: true}
 	d, err := readDefinition(o.definition)
 	if err != nil {
