@@ -49,8 +49,10 @@ type reply struct {
 // invoke is the spine of a call: judge, ask, permit, send, settle. What gate
 // does not permit goes nowhere.
 func (g *Gateway) invoke(ctx context.Context, inv *invocation) reply {
-	if fault := inv.unwrap(); fault != nil {
-		return reply{failure: fault, verdict: gate.Refused}
+	if inv.name == catalog.CallTool && g.offered(inv) {
+		if fault := inv.unwrap(); fault != nil {
+			return reply{failure: fault, verdict: gate.Refused}
+		}
 	}
 	for {
 		ruling := g.Gate.Submit(ctx, g.Catalog.Snapshot(), inv.caller, inv.call())
@@ -79,12 +81,15 @@ func (inv *invocation) call() gate.Call {
 		Session: inv.session, SessionKey: inv.sessionKey, Request: inv.request, Trace: traceID(inv.traceParent)}
 }
 
+// offered reports whether the caller may use the tool that the call names.
+func (g *Gateway) offered(inv *invocation) bool {
+	reason, _ := gate.Offered(g.Catalog.Snapshot().Tool(inv.name), inv.caller, g.enforcement())
+	return reason == ""
+}
+
 // unwrap turns a call of gatehouse_call into the call it names, which then takes
 // the same way as any other: the same judge, the same question, the same permit.
 func (inv *invocation) unwrap() *rpcError {
-	if inv.name != catalog.CallTool {
-		return nil
-	}
 	members, err := rawjson.UniqueObject(inv.arguments)
 	if err != nil {
 		return &rpcError{code: codeInvalidParams, message: "gatehouse_call: arguments must be an object with name and arguments"}
@@ -346,11 +351,11 @@ func traceContext(r *http.Request, m *message) (parent, state string) {
 	} else {
 		parent, state = r.Header.Get("Traceparent"), r.Header.Get("Tracestate")
 	}
-	if traceID(parent) == "" || len(state) > 512 || !visible(state) {
-		state = ""
-	}
 	if traceID(parent) == "" {
-		parent = ""
+		return "", ""
+	}
+	if len(state) > 512 || !visible(state) {
+		state = ""
 	}
 	return parent, state
 }

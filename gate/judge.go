@@ -111,9 +111,12 @@ var offering = [...]struct {
 	{"portable", NotPortable, portable},
 }
 
-func registered(t *Tool, _ *Caller, _ Enforcement) (bool, string) {
-	if t == nil {
+func registered(t *Tool, c *Caller, _ Enforcement) (bool, string) {
+	switch {
+	case t == nil:
 		return false, "no tool has this name"
+	case t.FindOnly && (c == nil || c.Surface != Find):
+		return false, "only for callers whose surface is find"
 	}
 	return true, fmt.Sprintf("%q of server %q", clipText(string(t.Remote), 80), t.Server)
 }

@@ -115,6 +115,7 @@ type Tool struct {
 	Group      string // mcp_<id>
 	Definition Digest // of everything the server said about the tool, RFC 8785
 	Own        bool   // a gatehouse_* tool, answered in this process
+	FindOnly   bool   // exists only for callers whose surface is Find
 
 	Availability   Availability
 	Class          Class
