@@ -156,9 +156,11 @@ func (m *meter) fill(now time.Time, perMin int) {
 	m.filled = now
 }
 
-// shortBy is how long it takes until there is a whole call in the bucket.
+// shortBy is how long it takes until there is a whole call in the bucket. What
+// rounding took away must not make somebody who waited as told wait again.
 func (m *meter) shortBy() time.Duration {
-	if m.perMin <= 0 || m.tokens >= 1 {
+	const rounding = 1e-6
+	if m.perMin <= 0 || m.tokens >= 1-rounding {
 		return 0
 	}
 	return max(time.Duration((1-m.tokens)*float64(time.Minute)/float64(m.perMin)), time.Millisecond)
