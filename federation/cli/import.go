@@ -149,7 +149,7 @@ func (a *app) printEmptyMinute(ctx context.Context, api control.API) error {
 	if err != nil {
 		return err
 	}
-	total, enabled, example := 0, 0, ""
+	total, enabled, example, changed := 0, 0, "", ""
 	for _, t := range tools {
 		if t.Own {
 			continue
@@ -158,7 +158,9 @@ func (a *app) printEmptyMinute(ctx context.Context, api control.API) error {
 		switch {
 		case t.State == gate.Enabled.String():
 			enabled++
-		case example == "" && (t.State == gate.Disabled.String()):
+		case changed == "" && t.State == gate.Changed.String():
+			changed = t.Name
+		case example == "" && t.State == gate.Disabled.String():
 			example = t.Name
 		}
 	}
@@ -166,7 +168,10 @@ func (a *app) printEmptyMinute(ctx context.Context, api control.API) error {
 		return nil
 	}
 	a.printf("%s imported, %d enabled", count(total, "tool"), enabled)
-	if example != "" {
+	switch {
+	case changed != "":
+		a.printf("; look at what changed with: %s", a.command("tools diff "+changed))
+	case example != "":
 		a.printf("; enable with: %s", a.command("tools enable "+example))
 	}
 	a.printf("\n")

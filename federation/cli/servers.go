@@ -75,7 +75,7 @@ func serverNote(s control.Server) (note, colour string) {
 	case s.ImportError != "":
 		return "import refused: " + s.ImportError, red
 	case s.ToolsWaiting > 0:
-		return fmt.Sprintf("%d changed, off until looked at", s.ToolsWaiting), yellow
+		return fmt.Sprintf("%d changed, now off", s.ToolsWaiting), yellow
 	case s.LastImport == nil:
 		return "not imported", yellow
 	}

@@ -10,13 +10,18 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"time"
 
 	"gatehouse/gate"
 )
 
-// maxRounds bounds how often a call is sent again. A console question lasts at
-// most an hour, and the daemon holds every retry open for many seconds.
-const maxRounds = 1000
+const (
+	// maxRounds bounds how often a call is sent again.
+	maxRounds = 10_000
+	// roundPause is between two rounds while somebody else decides. The daemon
+	// holds a retry open for a while; where it does not, this keeps us from spinning.
+	roundPause = 500 * time.Millisecond
+)
 
 // Call implements API: it is a caller of MCP 2026-07-28 at the daemon's own
 // endpoint, so that a call from here takes the way of any other.
@@ -49,8 +54,21 @@ func (r *Remote) Call(ctx context.Context, c CallRequest, ask Asker, progress fu
 			return CallReply{Result: reply.Result, Verdict: result.Meta.Verdict, Record: result.Meta.Record}, nil
 		}
 		call.state, call.responses = result.State, answers(ctx, result.Requests, ask)
+		if len(result.Requests) == 0 && !pause(ctx) {
+			return CallReply{}, ctx.Err()
+		}
 	}
 	return CallReply{}, errors.New("the daemon asked too often; nothing was decided")
+}
+
+// pause waits a little; false when ctx ended first.
+func pause(ctx context.Context) bool {
+	select {
+	case <-time.After(roundPause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 var errReply = errors.New("the daemon's reply could not be read; are it and this command of one version?")

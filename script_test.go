@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"gatehouse": main})
+}
+
+// TestScript runs the binary as an operator does: one theme a file.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"code":    code,
+			"ports":   ports,
+			"expand":  expand,
+			"await":   await,
+			"screen":  screen,
+			"waiting": waiting,
+		},
+		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+	})
+}
+
+// code N command... runs a command that must exit with N.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	if err != nil || neg {
+		ts.Fatalf("usage: code N command...")
+	}
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// ports NAME... puts free loopback ports into variables.
+func ports(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		ts.Check(err)
+		defer l.Close()
+		ts.Setenv(name, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	}
+}
+
+// expand FILE... replaces $NAME in files by the script's variables.
+func expand(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		text := os.Expand(ts.ReadFile(name), ts.Getenv)
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+// await URL waits until something answers there at all.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	client := &http.Client{Timeout: time.Second}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		resp, err := client.Get(args[0])
+		if err == nil {
+			resp.Body.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s: %v", args[0], err)
+		}
+	}
+}
+
+// waiting waits until a call waits for a person, and puts its number into
+// APPROVAL.
+func waiting(ts *testscript.TestScript, _ bool, _ []string) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		ts.Check(ts.Exec("gatehouse", "approvals", "list", "--json"))
+		var open []struct{ Number uint64 }
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &open))
+		if len(open) > 0 {
+			ts.Setenv("APPROVAL", strconv.FormatUint(open[0].Number, 10))
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("no call waits for a person")
+		}
+	}
+}
+
+// What changes from run to run on a screen, and how a golden file writes it.
+var varying = []struct {
+	pattern *regexp.Regexp
+	word    string
+}{
+	{regexp.MustCompile(`gh_[A-Za-z0-9_-]{43}`), "TOKEN"},
+	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( UTC)?`), "TIME"},
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
+	{regexp.MustCompile(`\b\d+(\.\d+)? ms\b`), "N ms"},
+	{regexp.MustCompile(`\S*/gatehouse-demo-\d+/`), "SCRATCH/"},
+}
+
+// screen FILE compares what the last command printed with a golden file, and
+// refuses lines of more than 80 characters.
+func screen(ts *testscript.TestScript, _ bool, args []string) {
+	got := []byte(ts.ReadFile("stdout"))
+	for _, v := range varying {
+		got = v.pattern.ReplaceAll(got, []byte(v.word))
+	}
+	for line := range bytes.Lines(got) {
+		if n := len([]rune(string(bytes.TrimRight(line, "\n")))); n > 80 && !slices.Contains(args[1:], "wide") {
+			ts.Fatalf("%d characters: %s", n, line)
+		}
+	}
+	if want := ts.ReadFile(args[0]); string(got) != want {
+		if os.Getenv("UPDATE_SCREENS") != "" {
+			fmt.Printf("-- %s --\n%s", args[0], got)
+			return
+		}
+		ts.Fatalf("the screen differs from %s:\n%s\nwant:\n%s", args[0], got, want)
+	}
+}
