@@ -1,8 +1,39 @@
 package catalog
 
-import "gatehouse/gate"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
 
-// A Hit is one result of a search. Description is as the server wrote it, with
+	"gatehouse/gate"
+)
+
+// The search is BM25 over weighted fields, made for a few thousand short
+// documents that change as a whole. A search library would bring its own
+// storage, its own analysis chains and several megabytes of dependencies to do
+// that; it would still not know a caller's view, and counting word frequencies
+// over tools a caller may not see would let them tell that those exist.
+
+// The weights of the fields. A tool is named by the people who know best what
+// it does; its description also speaks of other tools. A word counts for the
+// best field it stands in and only a little for the others: saying it again is
+// no sign of being meant.
+const (
+	weightName        = 4.0
+	weightTitle       = 3.0
+	weightServer      = 3.0
+	weightDescription = 1.0
+	weightParameter   = 0.5
+
+	saturation = 1.2  // k1: how soon more of the same word stops counting
+	lengthBias = 0.4  // b: how much long descriptions lose
+	akinWeight = 0.45 // a word with the same meaning, against the word itself
+	formWeight = 0.2  // the very form of a word beside its stem: "deals" is more like list_deals than get_deal
+	elsewhere  = 0.1  // a word in fields beside its best one
+)
+
+// A Hit is one result of a search. Texts are as the server wrote them, with
 // hidden characters escaped.
 type Hit struct {
 	Name        gate.LocalName
@@ -11,11 +42,162 @@ type Hit struct {
 	Score       float64
 }
 
-type index struct{}
+type posting struct {
+	place  int32 // in Snapshot.entries
+	weight float32
+}
 
-func newIndex([]*entry) *index { return &index{} }
+// An index holds the words of all tools that somebody may be offered.
+type index struct {
+	postings map[string][]posting
+	length   []float32
+	unasked  []float64 // what is left of a tool's score when nobody asked for a change
+}
+
+func newIndex(entries []*entry) *index {
+	x := &index{postings: make(map[string][]posting), length: make([]float32, len(entries)), unasked: make([]float64, len(entries))}
+	words := make(map[string]float32)
+	for i, e := range entries {
+		if e.tool.Own || e.tool.Availability != gate.Enabled {
+			continue
+		}
+		d, err := readDefinition(e.rec.Definition)
+		if err != nil {
+			continue // unreachable: what is enabled could be read
+		}
+		clear(words)
+		note := func(text string, weight float32) {
+			found := wordsOf(text)
+			x.length[i] += weight * float32(len(found))
+			slices.SortFunc(found, compareWords)
+			for _, w := range slices.Compact(found) {
+				for _, form := range w.forms() {
+					words[form] = max(words[form], weight) + elsewhere*min(words[form], weight)
+				}
+			}
+		}
+		name := string(e.tool.Name[len(e.tool.Group):])
+		x.unasked[i] = unaskedFactor(wordsOf(name))
+		note(name, weightName)
+		note(d.title, weightTitle)
+		note(e.tool.ServerName+" "+string(e.tool.Server), weightServer/2)
+		note(d.description, weightDescription)
+		note(parameterNames(d.input), weightParameter)
+		for w, weight := range words {
+			x.postings[w] = append(x.postings[w], posting{int32(i), weight})
+		}
+	}
+	return x
+}
+
+func parameterNames(schema []byte) string {
+	doc, err := decodeNumbers(schema)
+	if err != nil {
+		return ""
+	}
+	named, _ := doc["properties"].(map[string]any)
+	names := make([]string, 0, len(named))
+	for n := range named {
+		names = append(names, n)
+	}
+	return strings.Join(names, " ")
+}
 
 // Find searches the remote tools that c may call by words: names, titles,
 // descriptions and parameter names. The best hit comes first; equal ones are in
 // order of name.
-func (s *Snapshot) Find(c *gate.Caller, words string, limit int) []Hit { return nil }
+func (s *Snapshot) Find(c *gate.Caller, words string, limit int) []Hit {
+	v := s.view(c)
+	var best []scored
+	if e := find(v.offered, gate.LocalName(strings.TrimSpace(words))); e != nil && !e.tool.Own {
+		best = []scored{{e, math.Inf(1)}} // asked for by its very name
+	} else {
+		best = s.index().search(v, wordsOf(words))
+	}
+	hits := make([]Hit, 0, min(limit, len(best)))
+	for _, b := range best[:min(limit, len(best))] {
+		described := b.describe()
+		hits = append(hits, Hit{b.tool.Name, described.Title, described.Description, b.score})
+	}
+	return hits
+}
+
+// unaskedFactor puts tools that change something behind their reading
+// neighbours, and those that delete last. A model that asks for "invoices"
+// should not be handed delete_invoice first.
+func unaskedFactor(name []word) float64 {
+	switch {
+	case slices.ContainsFunc(name, func(w word) bool { return deleting[w.stem] }):
+		return 0.9
+	case len(name) > 0 && changing[name[0].stem]:
+		return 0.95
+	}
+	return 1
+}
+
+type scored struct {
+	*entry
+	score float64
+}
+
+func (x *index) search(v *view, words []word) []scored {
+	seen := make(map[int32]bool, len(v.offered))
+	total := 0.0
+	for _, e := range v.offered {
+		seen[int32(e.place)] = true
+		total += float64(x.length[e.place])
+	}
+	average := total/float64(max(1, len(v.offered))) + 1
+	scores := make(map[int32]float64)
+	slices.SortFunc(words, compareWords)
+	words = slices.Compact(words)
+	asked := slices.ContainsFunc(words, func(w word) bool { return changing[w.stem] })
+	for _, w := range words {
+		// Of a word and its kin only the best counts, or a tool would gain by
+		// saying the same thing in several ways.
+		best := make(map[int32]float64)
+		x.score(best, w.stem, 1, seen, len(v.offered), average)
+		for _, a := range akin[w.stem] {
+			if !slices.ContainsFunc(words, func(w word) bool { return w.stem == a }) {
+				x.score(best, a, akinWeight, seen, len(v.offered), average)
+			}
+		}
+		form := make(map[int32]float64)
+		x.score(form, w.form(), formWeight, seen, len(v.offered), average)
+		for place, score := range best {
+			scores[place] += score + form[place]
+		}
+	}
+	out := make([]scored, 0, len(scores))
+	for _, e := range v.offered {
+		score := scores[int32(e.place)]
+		if !asked {
+			score *= x.unasked[e.place]
+		}
+		if score > 0 {
+			out = append(out, scored{e, score})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	return out
+}
+
+// score raises best to what word gives the tools of a view. Frequencies are
+// those within the view.
+func (x *index) score(best map[int32]float64, word string, factor float64, seen map[int32]bool, total int, average float64) {
+	holding := 0
+	for _, p := range x.postings[word] {
+		if seen[p.place] {
+			holding++
+		}
+	}
+	rarity := math.Log(1 + (float64(total)-float64(holding)+0.5)/(float64(holding)+0.5))
+	for _, p := range x.postings[word] {
+		if !seen[p.place] {
+			continue
+		}
+		w := float64(p.weight)
+		score := factor * rarity * w * (saturation + 1) / (w + saturation*(1-lengthBias+lengthBias*float64(x.length[p.place])/average))
+		best[p.place] = max(best[p.place], score)
+	}
+}

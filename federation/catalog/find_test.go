@@ -1,10 +1,11 @@
 package catalog_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"gatehouse/federation/catalog"
 	"gatehouse/gate"
@@ -78,30 +79,38 @@ var questions = []struct {
 	{"send an sms", "mcp_sms_send_text_message"},
 }
 
-func realistic(t testing.TB) *bench {
+// realisticOnce imports the 2 000 tools once for all tests that only read them.
+var realisticOnce = sync.OnceValue(func() *catalog.Catalog { return importRealistic() })
+
+func importRealistic() *catalog.Catalog {
 	tools := realisticTools()
-	var servers []catalog.ServerSettings
 	names := make(map[gate.ServerID]string)
 	for _, line := range products {
-		f := strings.Split(line, "|")
-		names[gate.ServerID(f[0])] = f[1]
+		id, rest, _ := strings.Cut(line, "|")
+		names[gate.ServerID(id)], _, _ = strings.Cut(rest, "|")
 	}
+	var servers []catalog.ServerSettings
 	for id := range tools {
 		servers = append(servers, server(id, func(s *catalog.ServerSettings) { s.Name = names[id] }))
 	}
-	b := open(t, newMemory(), servers...)
+	c, err := catalog.Open(catalog.Options{Store: newMemory()})
+	if err != nil {
+		panic(err)
+	}
+	c.Configure(servers, nil, gate.Enforce)
 	for id, list := range tools {
-		if r := b.take(id, list...); r.Skipped > 0 {
-			t.Fatalf("%s: %q", r.Summary(), skipped(r))
+		if r, err := c.Import(context.Background(), id, lists(listing(list...)), false); err != nil || r.Skipped > 0 {
+			panic(r.Summary())
 		}
 	}
-	b.enable("mcp_*")
-	return b
+	if _, err := c.Enable("mcp_*"); err != nil {
+		panic(err)
+	}
+	return c
 }
 
 func TestFindGivesTheRightToolFirst(t *testing.T) {
-	b := realistic(t)
-	s := b.Snapshot()
+	s := realisticOnce().Snapshot()
 	if n := s.Counts(admin).Offered; n != 2000 {
 		t.Fatalf("%d tools are offered, want 2000", n)
 	}
@@ -131,8 +140,7 @@ func TestFindGivesTheRightToolFirst(t *testing.T) {
 }
 
 func TestFindKeepsToTheView(t *testing.T) {
-	b := realistic(t)
-	s := b.Snapshot()
+	s := realisticOnce().Snapshot()
 	narrow := &gate.Caller{Name: "n", Admin: true, Groups: gate.OnlyGroups("mcp_gitlab"), Surface: gate.Find}
 	hits := s.Find(narrow, "create an issue on github", 10)
 	if len(hits) == 0 || hits[0].Name != "mcp_gitlab_create_issue" {
@@ -152,7 +160,7 @@ func TestFindKeepsToTheView(t *testing.T) {
 }
 
 func TestFindIsDeterministic(t *testing.T) {
-	a, b := realistic(t), realistic(t)
+	a, b := realisticOnce(), importRealistic()
 	for _, q := range questions {
 		if x, y := a.Snapshot().Find(admin, q.words, 20), b.Snapshot().Find(admin, q.words, 20); !slices.Equal(x, y) {
 			t.Errorf("%q gives %v, then %v", q.words, x, y)
@@ -168,10 +176,5 @@ func TestFindIsDeterministic(t *testing.T) {
 	}
 	if hits := a.Snapshot().Find(admin, "issue", 3); len(hits) != 3 {
 		t.Errorf("limit 3 gives %d hits", len(hits))
-	}
-	start := time.Now()
-	a.Snapshot().Find(admin, "create an issue", 5)
-	if took := time.Since(start); took > 50*time.Millisecond {
-		t.Errorf("a search takes %v", took)
 	}
 }

@@ -47,9 +47,9 @@ var products = []string{
 	"postgres|PostgreSQL|snake|table,index,view,role,schema,extension,function,trigger,backup,replication slot",
 	"mongodb|MongoDB|camel|document,collection,database,index,user,backup,view,aggregation pipeline,change stream,cluster",
 	"airtable|Airtable|snake|record,base,table,field,view,comment,webhook,attachment,form,automation",
-	"typeform|Typeform|kebab|form,response,workspace,theme,image,webhook,question,logic rule,report,account",
 	"mailchimp|Mailchimp|snake|campaign,audience,subscriber,segment,template,automation,landing page,tag,store,report",
 	"hr|People Directory|camel|employee,leave request,payslip,position,department,candidate,interview,onboarding checklist,review,training course",
+	"typeform|Typeform|kebab|form,response,workspace,theme,image,webhook,question,logic rule,report,account",
 }
 
 // singles are tools that stand alone: server, name, description, parameters.
