@@ -57,6 +57,7 @@ type Gateway struct {
 	stop     context.CancelFunc
 	work     sync.WaitGroup // goroutines that Close waits for
 	draining atomic.Bool
+	started  atomic.Bool // the ledger says so; its stop is still to come
 	closing  sync.Once
 	closed   error
 }
@@ -84,13 +85,13 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) 
 	// The process's own context: a caller's, or a command's, must not cut short
 	// what has to be finished and recorded.
 	g.ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if err := g.assemble(ctx, cfg); err != nil {
+	if err := g.assemble(cfg); err != nil {
 		return nil, errors.Join(err, g.Close(ctx))
 	}
 	return g, nil
 }
 
-func (g *Gateway) assemble(ctx context.Context, cfg *config.Config) (err error) {
+func (g *Gateway) assemble(cfg *config.Config) (err error) {
 	if g.State, err = state.Open(cfg.StatePath(), state.Options{Now: g.now}); err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (g *Gateway) assemble(ctx context.Context, cfg *config.Config) (err error) 
 	}
 	g.Catalog.Subscribe(g.catalogChanged)
 	g.work.Go(g.housekeeping) // ended by stop, waited for by Close
-	return g.Ledger.Append(ctx, &gate.Entry{Kind: gate.KindStart, Via: "operator", Detail: "gatehouse " + g.Version})
+	return nil
 }
 
 func (g *Gateway) openUpstream(cfg *config.Config) error {
@@ -254,7 +255,9 @@ func (g *Gateway) close(ctx context.Context) error {
 	if g.Ledger != nil {
 		if g.Gate != nil {
 			g.Gate.Close()
-			errs = append(errs, g.Ledger.Append(ctx, &gate.Entry{Kind: gate.KindStop, Via: "operator"}))
+		}
+		if g.started.Load() {
+			errs = append(errs, g.Ledger.Append(ctx, &gate.Entry{Kind: gate.KindStop, Via: Operator}))
 		}
 		errs = append(errs, g.Ledger.Close(ctx))
 	}
@@ -283,6 +286,10 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get}
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
+	if err := g.Ledger.Append(ctx, &gate.Entry{Kind: gate.KindStart, Via: Operator, Detail: "gatehouse " + g.Version}); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	g.started.Store(true)
 	failed := make(chan error, 1)
 	g.work.Go(func() { failed <- serve(l) }) // ended by Shutdown below, waited for by Close
 	select {
