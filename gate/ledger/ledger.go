@@ -25,6 +25,7 @@ type Ledger struct {
 	log          *slog.Logger
 	segmentBytes int64
 	lock         *os.File
+	put          func(f *os.File, b []byte, at int64) (int, error) // WriteAt, but for tests
 
 	wake chan struct{} // holds one, when there may be something to do
 	done chan struct{} // closed when the writer has ended

@@ -30,7 +30,9 @@ const defaultSegmentBytes = 64 << 20
 // Open takes a directory for this process alone and makes it ready to be
 // appended to. What a crash left half written is cut off; an intent without an
 // outcome gets one that says outcome_unknown.
-func Open(o Options) (*Ledger, error) {
+func Open(o Options) (*Ledger, error) { return open(o, (*os.File).WriteAt) }
+
+func open(o Options, put func(*os.File, []byte, int64) (int, error)) (*Ledger, error) {
 	if o.Dir == "" {
 		return nil, errors.New("ledger: no directory is given")
 	}
@@ -42,6 +44,7 @@ func Open(o Options) (*Ledger, error) {
 		return nil, err
 	}
 	l := newLedger(o, held)
+	l.put = put
 	lost, err := l.recover()
 	if err == nil {
 		err = l.openFiles()

@@ -101,8 +101,7 @@ func (v *verifier) entry(line []byte) {
 	case !ok:
 		v.bad(v.before.number+1, "this is not an entry")
 		return
-	case v.report.First == 0:
-		v.report.First = k.number
+	case v.report.Entries == 1:
 		if k.number > 1 {
 			v.removed = head{k.number - 1, k.prev}
 			v.origin = Fault{k.number, v.path, v.line, fmt.Sprintf("entries 1 to %d are missing, and no checkpoint vouches for them", k.number-1)}
@@ -133,7 +132,9 @@ func disorder(number, before uint64) string {
 }
 
 func (v *verifier) note(k link, line []byte) {
-	v.before = head{k.number, k.hash}
+	if v.before = (head{k.number, k.hash}); v.report.First == 0 {
+		v.report.First = k.number
+	}
 	v.report.Last = max(v.report.Last, k.number)
 	if k.number == v.head.number && k.hash != v.head.hash {
 		v.bad(k.number, "is not the entry that was acknowledged under this number")

@@ -157,7 +157,7 @@ func (l *Ledger) write(requests []*request) error {
 	if l.segmentFirst.IsZero() {
 		l.segmentFirst = now
 	}
-	if _, err := l.file.WriteAt(l.buf, l.at.size); err != nil {
+	if _, err := l.put(l.file, l.buf, l.at.size); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	next.size += int64(len(l.buf))
