@@ -82,6 +82,24 @@ func only(entries []rig.Entry, kind string) []rig.Entry {
 	return kept
 }
 
+// wantAnswer fails unless the entries hold exactly one answer, which is no, for
+// the reason, and no intent.
+func wantAnswer(t *testing.T, entries []rig.Entry, reason string) {
+	t.Helper()
+	answers := only(entries, "answer")
+	if len(answers) != 1 || answers[0].Verdict != "declined" || answers[0].Reason != reason || answers[0].Approval == 0 {
+		t.Errorf("the ledger says %+v; want one answer, declined, reason %q", entries, reason)
+	}
+	wantNoIntent(t, entries)
+}
+
+func wantNoIntent(t *testing.T, entries []rig.Entry) {
+	t.Helper()
+	if intents := only(entries, "intent"); len(intents) != 0 {
+		t.Errorf("a refused call left the intents %+v", intents)
+	}
+}
+
 // wantDenied fails unless the entries hold exactly one denial for the reason and
 // no intent.
 func wantDenied(t *testing.T, entries []rig.Entry, verdict, reason string) {
@@ -90,7 +108,5 @@ func wantDenied(t *testing.T, entries []rig.Entry, verdict, reason string) {
 	if len(denied) != 1 || denied[0].Verdict != verdict || denied[0].Reason != reason {
 		t.Errorf("the ledger says %+v; want one denial, verdict %q, reason %q", entries, verdict, reason)
 	}
-	if intents := only(entries, "intent"); len(intents) != 0 {
-		t.Errorf("a refused call left the intents %+v", intents)
-	}
+	wantNoIntent(t, entries)
 }
