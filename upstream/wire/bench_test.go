@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -50,6 +51,31 @@ func benchmarkDo(b *testing.B, media, format string) {
 // The figures include the test server in the same process.
 func BenchmarkDoJSON(b *testing.B)        { benchmarkDo(b, "application/json", "%s") }
 func BenchmarkDoEventStream(b *testing.B) { benchmarkDo(b, "text/event-stream", "data: %s\n\n") }
+
+// BenchmarkNetHTTP is the same exchange without us: what net/http costs.
+func BenchmarkNetHTTP(b *testing.B) {
+	text := strings.Repeat("some text of a tool ", 100)
+	e := benchEndpoint(b, "application/json", func(id string) string {
+		return `{"jsonrpc":"2.0","id":"` + id + `","result":{"content":[{"type":"text","text":"` + text + `"}]}}`
+	})
+	b.ReportAllocs()
+	for b.Loop() {
+		data := []byte(`{"jsonrpc":"2.0","id":"a-1","method":"tools/call","params":{"name":"search","arguments":{"q":"words"}}}`)
+		req, err := http.NewRequest(http.MethodPost, e.url.String(), bytes.NewReader(data))
+		if err != nil {
+			b.Fatal(err)
+		}
+		req.Header = http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"search"}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		res, err := e.transport.RoundTrip(req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadAll(res.Body); err != nil {
+			b.Fatal(err)
+		}
+		res.Body.Close()
+	}
+}
 
 func BenchmarkJudge(b *testing.B) {
 	x := &exchange{request: &Request{Method: "tools/call"}, id: nextID()}
