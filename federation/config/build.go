@@ -38,6 +38,7 @@ func (b *builder) build(f *file) {
 	b.oidc(&f.OIDC)
 	b.grantees(f)
 	b.nameBudgets()
+	b.vaultNeeded()
 	if len(f.Callers) == 0 && !f.OIDC.present && len(b.problems.Errors()) == 0 {
 		b.warn(0, "caller", "no [[caller]] and no [oidc]: nobody can call; gatehouse token makes a token")
 	}
@@ -251,6 +252,23 @@ func (b *builder) vault(t *vaultTable) {
 	b.config.Vault.Identity = b.secret(&t.table, &t.Identity)
 	if t.Identity.ok() && t.Identity.value.Scheme() == credential.Vault {
 		b.wrong(&t.table, &t.Identity.field, `cannot be in the vault that it opens (want "env:NAME" or "file:/path")`)
+	}
+}
+
+// vaultNeeded reports what can never resolve because there is no vault.
+func (b *builder) vaultNeeded() {
+	if !b.config.Vault.Identity.IsZero() {
+		return
+	}
+	for _, u := range b.config.uses {
+		if u.ref.Scheme() == credential.Vault && u.key != "vault.identity" {
+			b.add(u.line, u.key, `%s: "%s" needs a vault; set [vault] identity`, u.where, u.ref)
+		}
+	}
+	for _, s := range b.config.Servers {
+		if s.Auth.Mode == credential.OAuth {
+			b.add(s.Line, "server.auth.mode", `server %q: auth mode "oauth" keeps its logins in the vault; set [vault] identity`, s.ID)
+		}
 	}
 }
 

@@ -62,8 +62,10 @@ type Options struct {
 	Client *http.Client
 	// CheckURL is the host gate's check of a url, made before a secret is looked up.
 	CheckURL func(raw string, httpsOnly bool) (*url.URL, error)
-	Logger   *slog.Logger     // nil: silent
-	Now      func() time.Time // nil: time.Now
+	// Keep holds what logins obtained; nil refuses mode oauth.
+	Keep   Keep
+	Logger *slog.Logger     // nil: silent
+	Now    func() time.Time // nil: time.Now
 }
 
 // A Broker opens credential sessions. It is safe for concurrent use.

@@ -71,6 +71,19 @@ func (c *cache) get(ctx context.Context, key string, fetch func(context.Context)
 	return s.token, nil
 }
 
+// put replaces the token of key, after a login.
+func (c *cache) put(ctx context.Context, key string, g grant) error {
+	s := c.slot(key)
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return outOfTime(ctx)
+	}
+	s.token, s.renew, s.failure = g.access, renewal(c.now(), g.expires), nil
+	<-s.turn
+	return nil
+}
+
 // renewal is when a token is replaced: half a minute before it expires, or
 // after three quarters of a short life.
 func renewal(start, expires time.Time) time.Time {

@@ -35,7 +35,7 @@ func (b *Broker) clientCredentials(a Auth) func(context.Context, func(gate.Leg))
 // checkEndpoint is the host gate, which stands before any secret is looked up.
 func (b *Broker) checkEndpoint(raw string) (*url.URL, error) {
 	if b.options.CheckURL == nil {
-		return nil, &Error{Reason: ReasonHostRefused, Text: "token endpoint: no host gate is set up"}
+		return nil, &Error{Reason: ReasonHostRefused, Text: "no host gate is set up, so no host is allowed"}
 	}
 	u, err := b.options.CheckURL(raw, true)
 	if err != nil {

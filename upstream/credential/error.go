@@ -1,5 +1,7 @@
 package credential
 
+import "errors"
+
 // Reasons, as errors and the ledger carry them.
 const (
 	ReasonUnresolved    = "credential_unresolved" // a declared credential does not resolve or is unfit to send
@@ -15,8 +17,12 @@ const (
 	ReasonBudget        = "budget_spent"
 	ReasonCancelled     = "cancelled"
 	ReasonLoginNeeded   = "login_needed"
+	ReasonLoginFailed   = "login_failed"
 	ReasonClosed        = "session_closed"
 )
+
+// ErrNoSecret says that a Keeper has no secret of that name.
+var ErrNoSecret = errors.New("is not in the vault")
 
 // An Error says why there is no credential. Nothing in it comes from a token or
 // from the text of an identity provider.
@@ -25,6 +31,8 @@ type Error struct {
 	Text   string // one sentence for operators, with the next step
 	Status int    // HTTP status of the token endpoint, 0 when it did not answer
 	Cause  error  // for errors.As; never part of the text
+
+	code string // what the token endpoint called it, when that decides what comes next
 }
 
 func (e *Error) Error() string { return e.Text }

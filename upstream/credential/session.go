@@ -23,6 +23,8 @@ func (b *Broker) Open(a Auth, p Purpose) (Session, error) {
 		return &static{secrets: b.options.Secrets, ref: a.Credential, name: a.Header}, nil
 	case ClientCredentials:
 		return &shared{cache: &b.tokens, key: a.Identity(), fetch: b.clientCredentials(a)}, nil
+	case OAuth:
+		return &shared{cache: &b.tokens, key: a.loginKey(), fetch: b.refreshed(a)}, nil
 	case Delegated:
 		return b.openDelegated(a, p)
 	}

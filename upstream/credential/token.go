@@ -45,6 +45,7 @@ type request struct {
 	notToken  Secret // the answer must not be this one (an exchange that exchanges nothing)
 	refresh   bool   // a refresh token may come back
 	resendNot bool   // never ask twice: the request uses something up
+	basic     Secret // client_secret_basic with the form's client_id; zero: whatever the form says
 }
 
 // A grant is what a token endpoint answered.
@@ -92,10 +93,10 @@ func (b *Broker) ask(ctx context.Context, r request, leg func(gate.Leg)) (grant,
 }
 
 func hostRefused(err error) *Error {
-	text := "the token endpoint's host is refused"
+	text := "the host of a token endpoint or of its metadata is refused"
 	var host *wire.HostError
 	if errors.As(err, &host) {
-		text = "token endpoint: " + host.Error()
+		text = host.Error()
 	}
 	return &Error{Reason: ReasonHostRefused, Text: text, Cause: err}
 }
@@ -119,13 +120,14 @@ func (b *Broker) askOnce(ctx context.Context, r request, leg func(gate.Leg)) (g 
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
-	client := *b.options.Client
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if !r.basic.IsZero() {
+		req.SetBasicAuth(url.QueryEscape(r.form.Get("client_id")), url.QueryEscape(r.basic.Reveal()))
+	}
 
 	start := b.options.Now()
 	status := 0
 	defer func() { leg(gate.Leg{Name: "token", Took: b.options.Now().Sub(start), Status: status}) }()
-	resp, err := client.Do(req)
+	resp, err := b.client().Do(req)
 	if err != nil {
 		var refused *wire.HostError
 		if errors.As(err, &refused) {
@@ -136,7 +138,7 @@ func (b *Broker) askOnce(ctx context.Context, r request, leg func(gate.Leg)) (g 
 	defer resp.Body.Close()
 	status = resp.StatusCode
 	if status < 200 || status > 299 {
-		return grant{}, transient(status), &Error{Reason: ReasonRefused, Status: status,
+		return grant{}, transient(status), &Error{Reason: ReasonRefused, Status: status, code: errorCode(resp.Body),
 			Text: fmt.Sprintf("the token endpoint at %s refused with HTTP %d", host, status)}
 	}
 	reply, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
@@ -156,6 +158,36 @@ func (b *Broker) askOnce(ctx context.Context, r request, leg func(gate.Leg)) (g 
 	}
 	return g, false, nil
 }
+
+// client is the given client with redirects switched off for certain: a secret
+// that was meant for one url must not arrive at another.
+func (b *Broker) client() *http.Client {
+	client := *b.options.Client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &client
+}
+
+// errorCode is the error member of RFC 6749 section 5.2, when it is a code that
+// we act on. Everything else the endpoint says stays unread.
+func errorCode(body io.Reader) string {
+	reply, err := io.ReadAll(io.LimitReader(body, maxReply))
+	if err != nil {
+		return ""
+	}
+	members, err := rawjson.Object(reply)
+	if err != nil {
+		return ""
+	}
+	if code, _ := word(members, "error"); code == codeInvalidGrant || code == codeInvalidClient {
+		return code
+	}
+	return ""
+}
+
+const (
+	codeInvalidGrant  = "invalid_grant"
+	codeInvalidClient = "invalid_client"
+)
 
 // scrubbed is what may be kept of a transport error: a *url.Error would carry
 // the url with its query.

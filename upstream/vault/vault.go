@@ -65,7 +65,7 @@ type Vault struct {
 
 var (
 	// ErrNoSecret says that the vault has no secret of that name.
-	ErrNoSecret = errors.New("is not in the vault")
+	ErrNoSecret = credential.ErrNoSecret
 	// ErrClosed says that the vault's identity is missing or is another one.
 	ErrClosed = errors.New("the vault cannot be opened")
 )

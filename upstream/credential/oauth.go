@@ -1,0 +1,262 @@
+package credential
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"time"
+
+	"gatehouse/gate"
+)
+
+// Keep is where logins are kept between one start and the next: the vault.
+type Keep interface {
+	Keeper
+	Set(ctx context.Context, name string, value Secret, by string) error
+	Remove(name string) (bool, error)
+}
+
+// A login is what one authorization obtained, as the vault holds it.
+type login struct {
+	Issuer             string    `json:"issuer"`
+	TokenEndpoint      string    `json:"token_endpoint"`
+	RevocationEndpoint string    `json:"revocation_endpoint,omitempty"`
+	ClientID           string    `json:"client_id"`
+	ClientSecret       string    `json:"client_secret,omitempty"` // of a registration; a configured one stays a reference
+	Basic              bool      `json:"client_secret_basic,omitempty"`
+	Resource           string    `json:"resource"`
+	Scopes             []string  `json:"scopes,omitempty"`
+	RefreshToken       string    `json:"refresh_token,omitempty"`
+	AccessToken        string    `json:"access_token,omitempty"` // only when there is no refresh token
+	Expires            time.Time `json:"expires"`
+}
+
+// loginKey names the login of a server in the vault. It changes with the server
+// and with everything that makes us somebody else there, so that a token never
+// goes to a server that it was not obtained for.
+func (a Auth) loginKey() string {
+	sum := sha256.Sum256([]byte(a.Identity() + "\n" + a.ServerURL))
+	return "oauth-" + hex.EncodeToString(sum[:8])
+}
+
+// resource is the RFC 8707 indicator of the server.
+func (a Auth) resource() string {
+	if a.Resource != "" {
+		return a.Resource
+	}
+	return a.ServerURL
+}
+
+func loginNeeded(text string) *Error {
+	return &Error{Reason: ReasonLoginNeeded, Text: text + "; log in with: gatehouse login <id>"}
+}
+
+// refreshed fetches an access token with the refresh token of a login.
+func (b *Broker) refreshed(a Auth) func(context.Context, func(gate.Leg)) (grant, error) {
+	return func(ctx context.Context, leg func(gate.Leg)) (grant, error) {
+		l, err := b.loadLogin(ctx, a)
+		if err != nil {
+			return grant{}, err
+		}
+		if l.RefreshToken == "" {
+			if !b.options.Now().Before(l.Expires) {
+				return grant{}, loginNeeded("the login has expired, and the authorization server gave no means to renew it")
+			}
+			return grant{access: SecretString(l.AccessToken), expires: l.Expires}, nil
+		}
+		endpoint, err := b.checkEndpoint(l.TokenEndpoint)
+		if err != nil {
+			return grant{}, err
+		}
+		r := request{endpoint: endpoint, refresh: true, resendNot: true, form: url.Values{
+			"grant_type": {"refresh_token"}, "refresh_token": {l.RefreshToken}, "resource": {l.Resource}}}
+		if err := b.identify(ctx, a, l, &r); err != nil {
+			return grant{}, err
+		}
+		g, err := b.ask(ctx, r, leg)
+		if e := (*Error)(nil); errors.As(err, &e) && e.code != "" {
+			return grant{}, loginNeeded("the authorization server no longer accepts the login")
+		}
+		if err != nil {
+			return grant{}, err
+		}
+		if !g.refresh.IsZero() && g.refresh.Reveal() != l.RefreshToken {
+			// The old one is spent. Losing the new one would mean a new login, so
+			// hanging up must not be able to keep it from being written.
+			l.RefreshToken = g.refresh.Reveal()
+			if err := b.saveLogin(context.WithoutCancel(ctx), a, l); err != nil {
+				b.options.Logger.Error("the renewed login could not be kept; it is lost with the next restart", "issuer", l.Issuer, "error", err)
+			}
+		}
+		return g, nil
+	}
+}
+
+// identify adds who we are to a request: a registered or a configured client,
+// with its secret where it has one.
+func (b *Broker) identify(ctx context.Context, a Auth, l login, r *request) error {
+	r.form.Set("client_id", l.ClientID)
+	secret := SecretString(l.ClientSecret)
+	if !a.ClientSecret.IsZero() {
+		var err error
+		if secret, err = resolve(ctx, b.options.Secrets, a.ClientSecret); err != nil {
+			return err
+		}
+	}
+	switch {
+	case secret.IsZero():
+	case l.Basic:
+		r.basic = secret
+	default:
+		r.form.Set("client_secret", secret.Reveal())
+	}
+	return nil
+}
+
+// keep returns the vault, without which nobody can be logged in.
+func (b *Broker) keep() (Keep, error) {
+	if b.options.Keep == nil {
+		return nil, &Error{Reason: ReasonLoginNeeded, Text: `auth mode "oauth" keeps its logins in the vault, and there is none; set [vault] identity`}
+	}
+	return b.options.Keep, nil
+}
+
+func (b *Broker) loadLogin(ctx context.Context, a Auth) (login, error) {
+	keep, err := b.keep()
+	if err != nil {
+		return login{}, err
+	}
+	kept, err := keep.Reveal(ctx, a.loginKey())
+	switch {
+	case errors.Is(err, ErrNoSecret):
+		return login{}, loginNeeded("nobody has logged in at this server")
+	case err != nil:
+		return login{}, &Error{Reason: ReasonUnresolved, Text: err.Error(), Cause: err}
+	}
+	text := kept.Bytes()
+	defer clear(text)
+	var l login
+	if json.Unmarshal(text, &l) != nil || l.TokenEndpoint == "" || l.ClientID == "" {
+		return login{}, loginNeeded("what is kept of the login is not readable")
+	}
+	if a.Issuer != "" && l.Issuer != a.Issuer {
+		return login{}, loginNeeded("the login is of another issuer than the configured one")
+	}
+	return l, nil
+}
+
+func (b *Broker) saveLogin(ctx context.Context, a Auth, l login) error {
+	keep, err := b.keep()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return keep.Set(ctx, a.loginKey(), NewSecret(text), "login")
+}
+
+// The states of a credential, for the operator.
+const (
+	StateOK          = "ok"
+	StateUnknown     = "" // not used yet
+	StateExpired     = "expired"
+	StateRefused     = "refused"
+	StateLoginNeeded = "login_needed"
+)
+
+// State says how the credential of a server is, without sending anything and
+// without waiting for a token that is being fetched.
+func (b *Broker) State(ctx context.Context, a Auth) string {
+	var key string
+	switch a.Mode {
+	case OAuth:
+		key = a.loginKey()
+		var e *Error
+		if _, err := b.loadLogin(ctx, a); errors.As(err, &e) && e.Reason == ReasonLoginNeeded {
+			return StateLoginNeeded
+		}
+	case ClientCredentials:
+		key = a.Identity()
+	case Delegated:
+		return StateUnknown // each caller's own affair
+	default:
+		return b.staticState(ctx, a)
+	}
+	return b.tokens.state(key)
+}
+
+func (b *Broker) staticState(ctx context.Context, a Auth) string {
+	if a.Mode == None || a.Mode == "" {
+		return StateOK
+	}
+	if _, err := resolve(ctx, b.options.Secrets, a.Credential); err != nil {
+		return StateRefused
+	}
+	return StateOK
+}
+
+// state reads a slot unless it is busy.
+func (c *cache) state(key string) string {
+	s := c.slot(key)
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	default:
+		return StateUnknown
+	}
+	var e *Error
+	switch {
+	case errors.As(s.failure, &e) && e.Reason == ReasonLoginNeeded:
+		return StateLoginNeeded
+	case s.failure != nil:
+		return StateRefused
+	case s.token.IsZero():
+		return StateUnknown
+	case !c.now().Before(s.renew):
+		return StateExpired
+	}
+	return StateOK
+}
+
+// Logout forgets a login and tells the authorization server (RFC 7009). The
+// login is gone here even when the server cannot be told; the error then says so.
+func (b *Broker) Logout(ctx context.Context, a Auth) error {
+	l, err := b.loadLogin(ctx, a)
+	if err != nil {
+		return err
+	}
+	keep, err := b.keep()
+	if err != nil {
+		return err
+	}
+	if _, err := keep.Remove(a.loginKey()); err != nil {
+		return err
+	}
+	if err := b.tokens.put(ctx, a.loginKey(), grant{}); err != nil {
+		return err
+	}
+	token := l.RefreshToken
+	if token == "" {
+		token = l.AccessToken
+	}
+	return b.revoke(ctx, a, l, token)
+}
+
+// mergeScopes joins lists without repeating a scope.
+func mergeScopes(lists ...[]string) []string {
+	var out []string
+	for _, list := range lists {
+		for _, s := range list {
+			if s != "" && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
