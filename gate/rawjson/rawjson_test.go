@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -88,6 +89,25 @@ func TestCheckAccepts(t *testing.T) {
 	}
 	if err := rawjson.CheckSyntax([]byte(`{"a":1,"a":2}`)); err != nil {
 		t.Errorf("CheckSyntax minds duplicates: %v", err)
+	}
+}
+
+func TestDecode(t *testing.T) {
+	value, depth, err := rawjson.Decode([]byte(` {"a":[1.10,{"b":null}],"c":"\u00e9","d":true,"e":{},"f":[]} `))
+	want := map[string]any{"a": []any{json.Number("1.10"), map[string]any{"b": nil}}, "c": "é", "d": true, "e": map[string]any{}, "f": []any{}}
+	if err != nil || depth != 3 || !reflect.DeepEqual(value, want) {
+		t.Errorf("got %v, %d, %v", value, depth, err)
+	}
+	if _, depth, _ := rawjson.Decode([]byte(`1`)); depth != 0 {
+		t.Errorf("a scalar has depth %d", depth)
+	}
+	for in, want := range map[string]rawjson.Kind{
+		`{"a":1,"\u0061":2}`: rawjson.DuplicateKey, `[1]]`: rawjson.Trailing, `[1`: rawjson.Malformed, `{"a" 1}`: rawjson.Malformed, `{"a":1]`: rawjson.Malformed,
+		strings.Repeat("[", 513): rawjson.TooDeep, "\"\xff\"": rawjson.NotUTF8, ``: rawjson.Malformed,
+	} {
+		if _, _, err := rawjson.Decode([]byte(in)); kindOf(err) != want {
+			t.Errorf("Decode(%.40q): %v, want kind %d", in, err, want)
+		}
 	}
 }
 
@@ -212,8 +232,17 @@ func FuzzAgreesWithEncodingJSON(f *testing.F) {
 		if fixed := rawjson.FixSurrogates(b); rawjson.CheckSyntax(fixed) != nil {
 			t.Fatalf("FixSurrogates(%q) = %q is no JSON", b, fixed)
 		}
-		if rawjson.Check(b) != nil {
+		decoded, _, errDecode := rawjson.Decode(b)
+		if errCheck := rawjson.Check(b); (errCheck == nil) != (errDecode == nil) || kindOf(errCheck) != kindOf(errDecode) {
+			t.Fatalf("Check(%q) = %v, Decode says %v", b, errCheck, errDecode)
+		} else if errCheck != nil {
 			return
+		}
+		var plain any
+		numbers := json.NewDecoder(bytes.NewReader(b))
+		numbers.UseNumber()
+		if err := numbers.Decode(&plain); err != nil || !reflect.DeepEqual(plain, decoded) {
+			t.Fatalf("Decode(%q) = %v, encoding/json says %v, %v", b, decoded, plain, err)
 		}
 		form, err := rawjson.Canonical(nil, b)
 		if err != nil {
@@ -263,6 +292,17 @@ func FuzzNumber(f *testing.F) {
 			t.Fatalf("Canonical(%s) = %s, %v", b, got, err)
 		}
 	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	data := []byte(`{"text":"` + strings.Repeat("lorem ipsum ", 8700) + `"}`)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := rawjson.Decode(data); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func BenchmarkCheck(b *testing.B) {
