@@ -18,6 +18,7 @@ type CallOptions struct {
 	TraceState  string
 	Holder      string            // key of the downstream session for kept sessions; "" is the caller alone
 	CallerToken credential.Secret // the verified inbound token, for grants that exchange it
+	Fleet       *Fleet            // the servers of the moment the call was judged; nil: those of now
 }
 
 // A Result is what the tool answered.
@@ -42,7 +43,11 @@ func (c *Client) Call(ctx context.Context, p *gate.Permit, o CallOptions) (Resul
 // perform carries out an order. It is not exported: an order is what a permit
 // was traded for.
 func (c *Client) perform(ctx context.Context, order gate.Order, o CallOptions) (Result, error) {
-	l, refused := c.enter(order.Tool.Server)
+	fleet := c.Fleet()
+	if o.Fleet != nil {
+		fleet = *o.Fleet
+	}
+	l, refused := c.enter(order.Tool.Server, fleet)
 	if refused != nil {
 		return Result{}, refused
 	}
@@ -52,6 +57,9 @@ func (c *Client) perform(ctx context.Context, order gate.Order, o CallOptions) (
 	defer op.end()
 	if f != nil {
 		return Result{}, op.error(f)
+	}
+	if l.server.Auth.Mode == credential.Delegated {
+		op.subject = string(order.Caller.Name)
 	}
 	w := &work{op: op, order: order, options: o}
 	if o.Progress != nil {
@@ -101,6 +109,8 @@ func (w *work) modern() *fault {
 	switch {
 	case f == nil:
 		w.op.found(Modern)
+	case f.wire != nil && f.wire.HasCode && f.wire.Code == codeHeaderMismatch:
+		f.text += "; the stored definition of the tool may be out of date, import the server again"
 	case outOfEra(f):
 		// The call is over. The next operation finds out anew.
 		w.op.lane.remember(w.op.client, "")

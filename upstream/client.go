@@ -111,12 +111,20 @@ func (c *Client) Configure(servers []Server) error {
 
 var errShutting = errors.New("upstream client: shutting down")
 
+// A Fleet is the servers as they were configured at one moment. A call that was
+// judged then is sent to a server of then, whatever Configure does meanwhile.
+// The zero value has no servers.
+type Fleet struct{ lanes lanes }
+
+// Fleet returns the servers as they are configured now.
+func (c *Client) Fleet() Fleet { return Fleet{*c.lanes.Load()} }
+
 // enter counts an operation in and finds its server. Who entered leaves.
-func (c *Client) enter(id gate.ServerID) (*lane, *CallError) {
+func (c *Client) enter(id gate.ServerID, fleet Fleet) (*lane, *CallError) {
 	if !c.errands.enter() {
 		return nil, refusal(id, ReasonClosed, "gatehouse is shutting down; nothing was sent")
 	}
-	if l := (*c.lanes.Load())[id]; l != nil {
+	if l := fleet.lanes[id]; l != nil {
 		return l, nil
 	}
 	c.errands.leave()

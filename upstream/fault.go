@@ -208,8 +208,8 @@ func provesNotRun(e *wire.Error) bool {
 
 func (op *operation) outcome(v gate.Verdict) gate.Outcome {
 	o := gate.Outcome{Verdict: v, Legs: op.legs, Status: op.status, BytesIn: op.in, BytesOut: op.out}
-	if a := op.lane.server.Auth; a.Mode == credential.Delegated {
-		o.Audience = a.Audience
+	if op.subject != "" {
+		o.Subject, o.Audience = op.subject, op.lane.server.Auth.Audience
 	}
 	return o
 }

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"gatehouse/gate"
@@ -47,8 +46,6 @@ func (op *operation) greet(report *Report) *fault {
 	}
 	found, result, f := op.probe()
 	switch {
-	case f != nil && f.wire != nil && era == Modern && op.lane.server.Protocol == Auto && doubtful(f):
-		return op.welcome(report)
 	case f != nil:
 		return f
 	case found == Modern && result != nil:
@@ -57,8 +54,8 @@ func (op *operation) greet(report *Report) *fault {
 	case found == Modern:
 		return op.discover(report)
 	case op.lane.server.Protocol == Modern:
-		return op.refuse("server/discover", ReasonVersion, "protocol is pinned to %s, the server speaks [%s]",
-			Modern, strings.Join(supported(result, "supportedVersions"), ", "))
+		return op.refuse("server/discover", ReasonVersion, "protocol is pinned to %s, which the server does not say it speaks (it names %d versions); set protocol = %q",
+			Modern, len(supported(result, "supportedVersions")), Auto)
 	}
 	return op.welcome(report)
 }
@@ -102,7 +99,7 @@ func (r *Report) modern(result []byte) {
 
 // operate runs an operation of the operator's: one that needs no permit.
 func (c *Client) operate(ctx context.Context, id gate.ServerID, p credential.Purpose, run func(*operation) *fault) error {
-	l, refused := c.enter(id)
+	l, refused := c.enter(id, c.Fleet())
 	if refused != nil {
 		return refused
 	}

@@ -23,10 +23,14 @@ type lane struct {
 
 func newLane(c *Client, s Server) *lane {
 	l := &lane{server: s}
+	network := s.Network
+	if network == nil {
+		network = c.options.Network
+	}
 	l.endpoint, l.unusable = wire.NewEndpoint(wire.EndpointOptions{
 		URL:         s.URL,
 		HTTPSOnly:   s.Auth.HTTPSOnly(),
-		Network:     c.options.Network,
+		Network:     network,
 		TLS:         s.TLS,
 		MaxResponse: s.MaxResponse,
 		UserAgent:   "gatehouse/" + c.options.Version,

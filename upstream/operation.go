@@ -20,6 +20,7 @@ type operation struct {
 	began      time.Time
 	credential credential.Session
 	trace      trace
+	subject    string // in whose name a delegated call is made; "" otherwise
 
 	legs    []gate.Leg
 	room    [6]gate.Leg // legs starts here, enough for most operations

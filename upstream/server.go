@@ -44,6 +44,7 @@ type Server struct {
 	MaxResponse int64         // bytes of one reply after decompression; 0: 2 MiB
 	Auth        credential.Auth
 	TLS         wire.TLSOptions
+	Network     *wire.Network // the host gate to pass; nil: that of the Client's options
 }
 
 // withDefaults fills what was left zero and refuses what makes no sense.
@@ -81,5 +82,12 @@ func (s Server) withDefaults() (Server, error) {
 }
 
 // same reports whether s and t mean the same upstream, reached in the same way,
-// so that sessions and connections may live on across a reload.
-func (s Server) same(t Server) bool { return reflect.DeepEqual(s, t) }
+// so that sessions and connections may live on across a reload. Another host
+// gate is another way: what it no longer allows must not stay connected.
+func (s Server) same(t Server) bool {
+	if s.Network != t.Network {
+		return false
+	}
+	s.Network, t.Network = nil, nil
+	return reflect.DeepEqual(s, t)
+}

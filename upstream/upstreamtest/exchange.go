@@ -15,6 +15,7 @@ type Exchange struct {
 	Writer http.ResponseWriter
 
 	server    *Server
+	state     *session // of the request's session, nil without one
 	http      *http.Request
 	streaming bool // the event stream has begun
 }

@@ -79,7 +79,8 @@ func (s *Server) answerLegacy(x *Exchange) {
 	case x.Method == "tools/list":
 		s.list(x, "")
 	case x.Method == "tools/call":
-		s.call(x, state, false)
+		x.state = state
+		s.call(x)
 	default:
 		x.Error(http.StatusOK, -32601, "method not found")
 	}

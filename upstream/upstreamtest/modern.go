@@ -31,7 +31,7 @@ func (s *Server) answerModern(x *Exchange) {
 	case "tools/list":
 		s.list(x, hints)
 	case "tools/call":
-		s.call(x, nil, true)
+		s.call(x)
 	default:
 		x.Error(http.StatusNotFound, -32601, "method not found")
 	}

@@ -239,12 +239,12 @@ func (s *Server) list(x *Exchange, extra string) {
 }
 
 // call answers tools/call for both eras.
-func (s *Server) call(x *Exchange, state *session, modern bool) {
+func (s *Server) call(x *Exchange) {
 	name := x.Text("name")
 	for _, tool := range s.Tools {
 		if tool.Name == name {
-			result := tool.Run(x, state)
-			if modern {
+			result := tool.Run(x)
+			if s.Profile.Modern {
 				result = `{"resultType":"complete",` + result[1:]
 			}
 			x.Result(result)

@@ -9,11 +9,9 @@ import (
 // A Tool is one tool of a played server.
 type Tool struct {
 	Name       string
-	Definition string            // as it stands in tools/list
-	Headers    map[string]string // x-mcp-header name to argument
-	// Run answers a call with a result object. State is the session's, nil
-	// without one.
-	Run func(x *Exchange, state *session) string
+	Definition string                   // as it stands in tools/list
+	Headers    map[string]string        // x-mcp-header name to argument
+	Run        func(x *Exchange) string // answers a call with a result object
 }
 
 // Tools are those of a server that nobody scripted:
@@ -45,13 +43,13 @@ func Text(text string) string {
 	return `{"content":[{"type":"text","text":` + quote(text) + `}]}`
 }
 
-func echo(x *Exchange, _ *session) string { return Text(string(x.Param("arguments"))) }
+func echo(x *Exchange) string { return Text(string(x.Param("arguments"))) }
 
-func fail(*Exchange, *session) string {
+func fail(*Exchange) string {
 	return `{"content":[{"type":"text","text":"it did not work"}],"isError":true}`
 }
 
-func count(x *Exchange, _ *session) string {
+func count(x *Exchange) string {
 	if token := x.Meta("progressToken"); rawjson.IsString(token) {
 		for i := range 3 {
 			x.Notify("notifications/progress",
@@ -61,17 +59,17 @@ func count(x *Exchange, _ *session) string {
 	return Text("3")
 }
 
-func navigate(x *Exchange, state *session) string {
+func navigate(x *Exchange) string {
 	to := (&Request{Params: x.Param("arguments")}).Text("to")
-	if state != nil {
-		state.move(to)
+	if x.state != nil {
+		x.state.move(to)
 	}
 	return Text("went to " + to)
 }
 
-func where(_ *Exchange, state *session) string {
-	if state == nil {
+func where(x *Exchange) string {
+	if x.state == nil {
 		return Text("nowhere")
 	}
-	return Text(state.where())
+	return Text(x.state.where())
 }
