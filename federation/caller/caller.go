@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -30,7 +31,10 @@ const (
 
 // Options is what a Directory works with beside its callers.
 type Options struct {
-	Now func() time.Time // nil: time.Now
+	OIDC     config.OIDC      // the zero value admits nobody
+	Audience string           // whom tokens must be for when OIDC names no audience: our Resource
+	Client   *http.Client     // asks the issuer; it must dial through the host gate and follow no redirects
+	Now      func() time.Time // nil: time.Now
 }
 
 // A Directory knows all callers. It is safe for concurrent use and does not
@@ -39,6 +43,7 @@ type Directory struct {
 	entries []*entry
 	named   map[gate.CallerName]*gate.Caller
 	secrets credential.Secrets
+	issuer  *issuer // nil: none
 	now     func() time.Time
 }
 
@@ -71,13 +76,20 @@ func New(callers []config.Caller, secrets credential.Secrets, o Options) (*Direc
 		d.named[c.Name] = &known
 		d.entries = append(d.entries, &entry{caller: &known, digest: c.Token.Digest, ref: c.Token.Reference})
 	}
+	if o.OIDC.Enabled() {
+		var err error
+		if d.issuer, err = newIssuer(o); err != nil {
+			return nil, err
+		}
+	}
 	return d, nil
 }
 
 // Named returns the configured caller of that name, or nil.
 func (d *Directory) Named(name gate.CallerName) *gate.Caller { return d.named[name] }
 
-// Authenticate returns the caller that bearer belongs to, or ErrUnknown. Every
+// Authenticate returns the caller that bearer belongs to. The error is
+// ErrUnknown, or a *ScopeError when a good token lacks the scope we require. Every
 // caller is compared, and each in constant time, so that the time taken tells
 // neither how much of a token was right nor whose it nearly was.
 func (d *Directory) Authenticate(ctx context.Context, bearer string) (*gate.Caller, error) {
@@ -91,6 +103,9 @@ func (d *Directory) Authenticate(ctx context.Context, bearer string) (*gate.Call
 		if subtle.ConstantTimeCompare(sum[:], want[:]) == 1 && !want.IsZero() {
 			found = e.caller
 		}
+	}
+	if found == nil && d.issuer != nil && looksSigned(bearer) {
+		return d.issuer.authenticate(ctx, bearer)
 	}
 	if found == nil {
 		return nil, ErrUnknown
