@@ -26,6 +26,7 @@ const (
 var kindNames = [...]string{"none", "host_refused", "credential_failed", "transport", "http_status", "redirect",
 	"rpc_error", "malformed", "too_large", "content_type", "input_required", "deadline", "cancelled"}
 
+// String returns the kind as one lower-case word, for logs and metrics.
 func (k Kind) String() string {
 	if int(k) >= len(kindNames) {
 		return "unknown"
@@ -66,6 +67,7 @@ type Error struct {
 	cause error
 }
 
+// Error says which rule was broken. Remote text in it is clipped and quoted.
 func (e *Error) Error() string { return e.text }
 
 // Unwrap returns the cause: a *HostError, the error of the credential, or that

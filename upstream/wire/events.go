@@ -18,9 +18,6 @@ type capReader struct {
 }
 
 func (c *capReader) Read(p []byte) (int, error) {
-	if c.count > c.limit {
-		return 0, errTooLarge
-	}
 	if most := c.limit + 1 - c.count; int64(len(p)) > most {
 		p = p[:most]
 	}

@@ -19,6 +19,7 @@ type HostError struct {
 	Line    string // the line that the configuration would need
 }
 
+// Error names the rule and, when a list decides, the list and the line to add.
 func (e *HostError) Error() string {
 	subject := "url"
 	if e.Host != "" {

@@ -125,6 +125,17 @@ func TestC51_SpecialAddresses(t *testing.T) {
 	}
 }
 
+func TestC51_EndpointRefusesAtOnce(t *testing.T) {
+	for _, o := range []EndpointOptions{
+		{URL: "http://tickets.example.org/", HTTPSOnly: true}, {URL: "http://10.0.0.1/"}, {URL: "file:///etc/passwd"},
+	} {
+		o.Network = loopbackNetwork(t)
+		if _, err := NewEndpoint(o); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+}
+
 func TestAllowedHosts(t *testing.T) {
 	n := network(t, NetworkOptions{PrivateHosts: []string{"10.0.0.1"}, AllowedHosts: []string{"api.example.org", "*.Example.NET"}})
 	for host, want := range map[string]bool{
