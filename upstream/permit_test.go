@@ -40,6 +40,7 @@ func TestOnlyAPermitCalls(t *testing.T) {
 		"Configure": "func(*upstream.Client, []upstream.Server) error",
 		"EndHolder": "func(*upstream.Client, string)",
 		"Close":     "func(*upstream.Client, context.Context) error",
+		"Fleet":     "func(*upstream.Client) upstream.Fleet",
 	}
 	client := reflect.TypeFor[*upstream.Client]()
 	for m := range client.Methods() {

@@ -42,6 +42,7 @@ type Catalog struct {
 	settings    map[gate.ServerID]*ServerSettings
 	callers     []*gate.Caller
 	enforcement gate.Enforcement
+	companion   any
 	importing   map[gate.ServerID]chan struct{}
 	subscribers []*subscriber
 }
@@ -87,15 +88,38 @@ func Open(o Options) (*Catalog, error) {
 // Configure puts the configuration's part in place and swaps in a new snapshot.
 // Callers are those whose hosts' name budgets an import should warn about.
 func (c *Catalog) Configure(servers []ServerSettings, callers []*gate.Caller, e gate.Enforcement) {
+	c.ConfigureWith(servers, callers, e, nil)
+}
+
+// ConfigureWith is Configure for whoever has more to swap than a catalogue:
+// from now on every snapshot carries companion, so that one pointer read gives
+// both as one configuration made them.
+func (c *Catalog) ConfigureWith(servers []ServerSettings, callers []*gate.Caller, e gate.Enforcement, companion any) {
+	settings := settingsByID(servers)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settings, c.callers, c.enforcement, c.companion = settings, slices.Clone(callers), e, companion
+	c.swap()
+}
+
+// Preview is the snapshot that Configure would swap in. It changes nothing, and
+// it is for looking only: it takes the present snapshot's generation.
+func (c *Catalog) Preview(servers []ServerSettings, e gate.Enforcement) *Snapshot {
+	settings := settingsByID(servers)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := newSnapshot(c, settings, c.current.Load().generation)
+	s.enforcement, s.companion = e, nil
+	return s
+}
+
+func settingsByID(servers []ServerSettings) map[gate.ServerID]*ServerSettings {
 	settings := make(map[gate.ServerID]*ServerSettings, len(servers))
 	for _, s := range servers {
 		s.Alias = maps.Clone(s.Alias)
 		settings[s.ID] = &s
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.settings, c.callers, c.enforcement = settings, slices.Clone(callers), e
-	c.swap()
+	return settings
 }
 
 // Snapshot returns the current snapshot. It is a pointer read.
@@ -123,7 +147,7 @@ func (c *Catalog) swap() {
 	if old != nil {
 		generation = old.generation + 1
 	}
-	next := newSnapshot(c, generation)
+	next := newSnapshot(c, c.settings, generation)
 	c.current.Store(next)
 	if old == nil {
 		return

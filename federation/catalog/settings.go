@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"net/url"
+	"time"
 
 	"gatehouse/gate"
 )
@@ -16,6 +17,7 @@ type ServerSettings struct {
 	Enabled        bool
 	Class          gate.Class // Unclassified: supplies nothing
 	ApprovalWaived bool
+	ApprovalMemory time.Duration // how long one yes covers the same call; 0: not at all
 	CallsPerMinute int
 	Alias          map[gate.RemoteName]string // remote name -> remote part of the local name
 }

@@ -16,6 +16,7 @@ import (
 type Snapshot struct {
 	generation  uint64
 	enforcement gate.Enforcement
+	companion   any // what ConfigureWith was given
 	info        []byte
 
 	entries  []*entry // those with a name, our own included, in order of name
@@ -39,9 +40,10 @@ type entry struct {
 	forms [2][2]*form
 }
 
-// newSnapshot makes the snapshot of c's present state. c.mu is held.
-func newSnapshot(c *Catalog, generation uint64) *Snapshot {
-	s := &Snapshot{generation: generation, enforcement: c.enforcement, info: c.info}
+// newSnapshot makes the snapshot of c's present records under the given
+// settings. c.mu is held.
+func newSnapshot(c *Catalog, settings map[gate.ServerID]*ServerSettings, generation uint64) *Snapshot {
+	s := &Snapshot{generation: generation, enforcement: c.enforcement, companion: c.companion, info: c.info}
 	var records []*record
 	var keys []toolKey
 	for _, tools := range c.tools {
@@ -65,7 +67,7 @@ func newSnapshot(c *Catalog, generation uint64) *Snapshot {
 		}
 		return strings.Compare(string(a.Remote), string(b.Remote))
 	})
-	names := nameTools(keys, c.settings)
+	names := nameTools(keys, settings)
 	s.byName = make(map[gate.LocalName]*entry, len(records)+len(ownTools))
 	for _, own := range ownTools {
 		s.add(own.entry())
@@ -73,9 +75,9 @@ func newSnapshot(c *Catalog, generation uint64) *Snapshot {
 	for _, r := range records {
 		n, listed := names[toolKey{r.Server, r.Remote}]
 		if !listed {
-			n = nameTools([]toolKey{{r.Server, r.Remote}}, c.settings)[toolKey{r.Server, r.Remote}]
+			n = nameTools([]toolKey{{r.Server, r.Remote}}, settings)[toolKey{r.Server, r.Remote}]
 		}
-		s.add(newEntry(c.settings[r.Server], r, n))
+		s.add(newEntry(settings[r.Server], r, n))
 	}
 	slices.SortStableFunc(s.entries, func(a, b *entry) int { return strings.Compare(string(a.tool.Name), string(b.tool.Name)) })
 	for i, e := range s.entries {
@@ -102,7 +104,7 @@ func newEntry(settings *ServerSettings, r *record, n localNaming) *entry {
 	t.Availability, e.detail = availability(settings, r, n.reason)
 	if settings != nil {
 		t.ServerName, t.Origin, t.Class = settings.display(), settings.origin(), settings.Class
-		t.ApprovalWaived, t.ServerCallsPerMinute = settings.ApprovalWaived, settings.CallsPerMinute
+		t.ApprovalWaived, t.ApprovalMemory, t.ServerCallsPerMinute = settings.ApprovalWaived, settings.ApprovalMemory, settings.CallsPerMinute
 	}
 	if r.ready != nil {
 		t.Arguments, t.ParamHeaders, t.Unportable = r.ready.arguments, r.ready.headers, r.ready.unportable
@@ -117,6 +119,19 @@ func (s *Snapshot) Tool(name gate.LocalName) *gate.Tool {
 	}
 	return nil
 }
+
+// Detail says why the tool of that name is not offered, or what to know about
+// it; "" when there is nothing to say.
+func (s *Snapshot) Detail(name gate.LocalName) string {
+	if e := s.byName[name]; e != nil {
+		return e.detail
+	}
+	return ""
+}
+
+// Companion is what ConfigureWith was given with the settings that this
+// snapshot was made of.
+func (s *Snapshot) Companion() any { return s.companion }
 
 // Generation counts the snapshots of this process.
 func (s *Snapshot) Generation() uint64 { return s.generation }

@@ -133,7 +133,14 @@ func (s *Snapshot) Listed(c *gate.Caller, name gate.LocalName) bool {
 
 // SameView reports whether tools/list says the same to c in both snapshots.
 func (s *Snapshot) SameView(c *gate.Caller, other *Snapshot) bool {
-	return s == other || s.view(c).content == other.view(c).content
+	return s == other || s.SameViewAs(c, other, c)
+}
+
+// SameViewAs is SameView for a caller whose rights changed between the two: c
+// has those of s, before those of other.
+func (s *Snapshot) SameViewAs(c *gate.Caller, other *Snapshot, before *gate.Caller) bool {
+	now, then := s.view(c), other.view(before)
+	return now.content == then.content && now.key.dialect == then.key.dialect
 }
 
 // Served returns the tool's definition as it is written for c, or nil when c is
