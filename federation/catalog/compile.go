@@ -198,7 +198,7 @@ func schemaReason(err error) error {
 	case errors.As(err, &invalid):
 		return invalidSchema(invalid)
 	}
-	return fmt.Errorf("it does not compile: %s", oneLine(err.Error(), 200))
+	return fmt.Errorf("it does not compile: %s", oneLine(strings.ReplaceAll(err.Error(), "mem:///", ""), 200))
 }
 
 func invalidSchema(e *jsonschema.SchemaValidationError) error {

@@ -21,7 +21,7 @@ func (d Difference) String() string {
 	if !d.Old.IsZero() && d.Old != d.New {
 		fmt.Fprintf(&b, "enabled  %s\nnow      %s\n", d.Old, d.New)
 	}
-	if len(d.Changes) == 0 && !d.Old.IsZero() {
+	if len(d.Changes) == 0 && d.Note == "" {
 		b.WriteString("no difference\n")
 	}
 	for _, c := range d.Changes {

@@ -292,14 +292,14 @@ func vanish(r *Report, old map[gate.RemoteName]*record, d *delta, settings *Serv
 			continue
 		}
 		gone := *old[name]
-		if gone.ready == nil && gone.Pin == nil {
+		local, unfit := localName(settings.ID, name, settings.Alias)
+		if gone.Pin == nil && (gone.ready == nil || unfit != nil) {
 			d.drop = append(d.drop, name)
 			continue
 		}
 		if !gone.Vanished {
 			gone.Vanished = true
 			r.Vanished++
-			local, _ := localName(settings.ID, name, settings.Alias)
 			r.Lines = append(r.Lines, ReportLine{What: LineVanished, Name: local, Remote: oneLine(string(name), 128), Index: -1,
 				Text: "last seen " + gone.LastSeen.UTC().Format("2006-01-02 15:04")})
 		}
