@@ -28,6 +28,13 @@ type Session interface {
 	Close()
 }
 
+// A Rejecter is a Session whose credential is cached for others too. It is told
+// when the upstream answered 401, so that the next operation does not send the
+// same again.
+type Rejecter interface {
+	Rejected(ctx context.Context)
+}
+
 // A Purpose says for whom an operation runs. The zero value is for nobody and
 // opens no session.
 type Purpose struct {

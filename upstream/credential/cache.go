@@ -105,6 +105,8 @@ func (c *cache) drop(ctx context.Context, key string, refused Secret) {
 	<-s.turn
 }
 
+var _ Rejecter = (*shared)(nil)
+
 // shared is the session of a mode whose token is the gateway's own.
 type shared struct {
 	cache *cache
@@ -146,8 +148,7 @@ func (s *shared) Legs() []gate.Leg {
 	return append([]gate.Leg(nil), s.legs...)
 }
 
-// Rejected says that the upstream did not take the credential (401), so that
-// the next operation fetches a new token instead of sending the same again.
+// Rejected implements Rejecter.
 func (s *shared) Rejected(ctx context.Context) {
 	s.mu.Lock()
 	last := s.last

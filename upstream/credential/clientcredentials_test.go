@@ -141,12 +141,29 @@ func TestClientCredentialsRetry(t *testing.T) {
 	}
 }
 
+// untouched fails the test when a secret is looked up.
+type untouched struct{ t *testing.T }
+
+func (u untouched) Resolve(_ context.Context, r Reference) (Secret, error) {
+	u.t.Errorf("%s was looked up before the host gate", r)
+	return SecretString("x"), nil
+}
+
+// The host gate comes first, the secret second.
 func TestTokenEndpointHostGate(t *testing.T) {
 	s := newSetup(t)
 	a := s.clientAuth(t)
+	delegatedAuth := s.delegation(t)
+	s.broker.options.Secrets = untouched{t}
 	for _, endpoint := range []string{"http://identity.example.org/token", "https://10.0.0.1/token", "http://[::1]:1/token"} {
 		a.TokenEndpoint = endpoint
 		_, _, err := open(t, s.broker, a, Discovery()).Header(t.Context())
+		wantError(t, err, ReasonHostRefused)
+
+		profile := (*s.broker.profiles.Load())["company"]
+		profile.TokenEndpoint = endpoint
+		s.broker.Configure(map[string]Profile{"company": profile})
+		_, _, err = open(t, s.broker, delegatedAuth, Execution("alice", Secret{})).Header(t.Context())
 		wantError(t, err, ReasonHostRefused)
 	}
 }
@@ -155,13 +172,18 @@ func TestTokenEndpointHostGate(t *testing.T) {
 func TestTokenEndpointRedirect(t *testing.T) {
 	s := newSetup(t)
 	s.server.answer(func(w http.ResponseWriter, form url.Values) bool {
-		w.Header().Set("Location", s.server.URL+"/elsewhere")
+		w.Header().Set("Location", s.server.URL+"/token")
 		w.WriteHeader(http.StatusTemporaryRedirect)
 		return true
 	})
-	_, _, err := open(t, s.broker, s.clientAuth(t), Discovery()).Header(t.Context())
-	wantError(t, err, ReasonRefused)
-	if got := len(s.server.received()); got != 1 {
-		t.Errorf("%d requests", got)
+	follower := NewBroker(s.broker.options)
+	follower.options.Client = &http.Client{} // would follow, with the secret
+	for _, b := range []*Broker{s.broker, follower} {
+		before := len(s.server.received())
+		_, _, err := open(t, b, s.clientAuth(t), Discovery()).Header(t.Context())
+		wantError(t, err, ReasonRefused)
+		if got := len(s.server.received()) - before; got != 1 {
+			t.Errorf("%d requests", got)
+		}
 	}
 }

@@ -23,6 +23,7 @@ func (s *setup) delegation(t *testing.T) Auth {
 		grants[user] = Grant{Enabled: true, Subject: ref(t, "vault:"+user), AllowedAudiences: []string{"mcp-api"},
 			AllowedScopes: []string{"records.read", "records.list"}}
 	}
+	grants[""] = Grant{Enabled: true, CallerToken: true, AllowedAudiences: []string{"mcp-api"}, AllowedScopes: []string{"records.read", "records.list"}}
 	grants["https://issuer|u1"] = Grant{Enabled: true, CallerToken: true, AllowedAudiences: []string{"mcp-api"}}
 	s.broker.Configure(map[string]Profile{"company": {Name: "company", TokenEndpoint: s.server.URL + "/token", ClientID: "gatehouse",
 		ClientSecret: ref(t, "vault:client"), AllowedAudiences: []string{"mcp-api", "other"},
@@ -176,6 +177,7 @@ func TestDelegatedRenewal(t *testing.T) {
 func TestDelegatedAnswers(t *testing.T) {
 	s := newSetup(t)
 	a := s.delegation(t)
+	s.secrets["vault:alice"] = "opaque-subject" // names no audience that could give an echo away
 	const urn = `"issued_token_type":"urn:ietf:params:oauth:token-type:access_token"`
 	ok := func(access string) string {
 		return `{"access_token":` + access + `,"token_type":"bearer",` + urn + `,"expires_in":60}`
@@ -200,6 +202,7 @@ func TestDelegatedAnswers(t *testing.T) {
 		{"array", 200, `[` + ok(`"t"`) + `]`, ReasonMalformed},
 		{"two values", 200, ok(`"t"`) + ok(`"t"`), ReasonMalformed},
 		{"token twice", 200, `{"access_token":"t","access_token":"u","token_type":"bearer",` + urn + `,"expires_in":60}`, ReasonMalformed},
+		{"key twice, deep inside", 200, strings.Replace(ok(`"t"`), "60", `60,"x":[{"a":1,"a":2}]`, 1), ReasonMalformed},
 		{"key in other case", 200, strings.Replace(ok(`"t"`), "access_token", "Access_Token", 1), ReasonMalformed},
 		{"token empty", 200, ok(`""`), ReasonMalformed},
 		{"token with a line end", 200, ok(`"at-secret\n9f2c"`), ReasonMalformed},

@@ -431,6 +431,14 @@ func TestLoginState(t *testing.T) {
 	}
 }
 
+// A document that calls itself otherwise is not about the issuer it was asked for.
+func TestIssuerMustBeItself(t *testing.T) {
+	s, p, _ := newLoginSetup(t)
+	p.metadata = func(m map[string]any) { m["issuer"] = p.issuer() + "/" }
+	_, err := s.broker.serverMetadata(t.Context(), p.issuer())
+	wantError(t, err, ReasonLoginFailed)
+}
+
 // Without a challenge the well-known places are asked, the path's first.
 func TestDiscoveryAtWellKnownPlaces(t *testing.T) {
 	for _, place := range []string{"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"} {
