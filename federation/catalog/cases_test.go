@@ -322,7 +322,8 @@ func TestC29SchemasThatNeverEnd(t *testing.T) {
 			b := open(t, newMemory(), server("s"))
 			start := time.Now()
 			r := b.take("s", tool("other", ""), tool("t", `"inputSchema":`+test.schema))
-			if took := time.Since(start); took > time.Second {
+			// Milliseconds on an idle machine; the race detector and a busy one take their share.
+			if took := time.Since(start); took > 10*time.Second {
 				t.Errorf("the import took %v", took)
 			}
 			reason := skipped(r)["t"] + skipped(r)["#1"] // the name of some cannot even be read
@@ -354,7 +355,7 @@ func TestC29ValidationEnds(t *testing.T) {
 	deep := `{"r":` + strings.Repeat(`{"c":`, 200) + `{}` + strings.Repeat(`}`, 200) + `}`
 	start := time.Now()
 	err := check([]byte(deep))
-	if took := time.Since(start); took > 2*time.Second {
+	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("took %v", took)
 	}
 	var argument *gate.ArgumentError

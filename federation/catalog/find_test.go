@@ -80,9 +80,22 @@ var questions = []struct {
 }
 
 // realisticOnce imports the 2 000 tools once for all tests that only read them.
-var realisticOnce = sync.OnceValue(func() *catalog.Catalog { return importRealistic() })
+var realisticOnce = sync.OnceValue(func() *catalog.Catalog {
+	c := openRealistic()
+	for id, list := range realisticTools() {
+		if r, err := c.Import(context.Background(), id, lists(listing(list...)), false); err != nil || r.Skipped > 0 {
+			panic(r.Summary())
+		}
+	}
+	if _, err := c.Enable("mcp_*"); err != nil {
+		panic(err)
+	}
+	return c
+})
 
-func importRealistic() *catalog.Catalog {
+var realisticStore = newMemory()
+
+func openRealistic() *catalog.Catalog {
 	tools := realisticTools()
 	names := make(map[gate.ServerID]string)
 	for _, line := range products {
@@ -93,19 +106,11 @@ func importRealistic() *catalog.Catalog {
 	for id := range tools {
 		servers = append(servers, server(id, func(s *catalog.ServerSettings) { s.Name = names[id] }))
 	}
-	c, err := catalog.Open(catalog.Options{Store: newMemory()})
+	c, err := catalog.Open(catalog.Options{Store: realisticStore})
 	if err != nil {
 		panic(err)
 	}
 	c.Configure(servers, nil, gate.Enforce)
-	for id, list := range tools {
-		if r, err := c.Import(context.Background(), id, lists(listing(list...)), false); err != nil || r.Skipped > 0 {
-			panic(r.Summary())
-		}
-	}
-	if _, err := c.Enable("mcp_*"); err != nil {
-		panic(err)
-	}
 	return c
 }
 
@@ -160,7 +165,7 @@ func TestFindKeepsToTheView(t *testing.T) {
 }
 
 func TestFindIsDeterministic(t *testing.T) {
-	a, b := realisticOnce(), importRealistic()
+	a, b := realisticOnce(), openRealistic()
 	for _, q := range questions {
 		if x, y := a.Snapshot().Find(admin, q.words, 20), b.Snapshot().Find(admin, q.words, 20); !slices.Equal(x, y) {
 			t.Errorf("%q gives %v, then %v", q.words, x, y)

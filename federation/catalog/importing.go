@@ -13,8 +13,8 @@ import (
 
 // maxVanished bounds how many tools are kept that a server stopped listing and
 // nobody had enabled: a server that lists other names every time must not fill
-// the store.
-const maxVanished = 2 * maxTools
+// the store. Only tests change it.
+var maxVanished = 2 * maxTools
 
 // Import takes over what list returns for one server, or with dryRun says what
 // it would take over. Imports of one server run one after the other. A refusal
