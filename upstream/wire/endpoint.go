@@ -181,7 +181,9 @@ func (e *Endpoint) Delete(ctx context.Context, header http.Header, credential Cr
 	req.Method, req.Header = http.MethodDelete, h
 	res, err := e.transport.RoundTrip(req)
 	if err != nil {
-		return 0, x.failed(err)
+		failure := x.failed(err)
+		failure.Wrote = true // without a body there is no telling
+		return 0, failure
 	}
 	x.ignore(res)
 	cancel()
