@@ -22,7 +22,6 @@ import (
 	"gatehouse/upstream"
 	"gatehouse/upstream/credential"
 	"gatehouse/upstream/vault"
-	"gatehouse/upstream/wire"
 )
 
 // Options is what a Gateway works with beside its configuration.
@@ -45,7 +44,7 @@ type Gateway struct {
 	Logger   *slog.Logger
 	Version  string
 
-	settings    atomic.Pointer[settings] // swapped whole by a reload
+	outbound    outbound // the way to everything that is no upstream
 	sessions    *sessions
 	listeners   *listeners
 	failures    *authFailures
@@ -62,13 +61,32 @@ type Gateway struct {
 	closed   error
 }
 
-// settings is everything that one configuration file decides for the face.
+// settings is everything that one configuration file decides beside the
+// catalogue. Each snapshot of the catalogue carries the settings of the file it
+// was made for, so that one pointer read gives rules, callers and endpoints that
+// belong together.
 type settings struct {
-	config  *config.Config
-	callers *caller.Directory
-	hosts   hostCheck
-	public  string // the url that callers know us by
+	config      *config.Config
+	callers     *caller.Directory
+	hosts       hostCheck
+	public      string         // the url that callers know us by
+	fleet       upstream.Fleet // where calls that are judged by these settings go
+	enforcement gate.Enforcement
 }
+
+// standing is what a call is judged by at this moment, and where it goes.
+func (g *Gateway) standing() (*catalog.Snapshot, *settings) {
+	snapshot := g.Catalog.Snapshot()
+	return snapshot, settingsOf(snapshot)
+}
+
+func settingsOf(s *catalog.Snapshot) *settings {
+	set, _ := s.Companion().(*settings) // nil only while the gateway is being assembled
+	return set
+}
+
+// inForce is what the configuration in force decides beside the catalogue.
+func (g *Gateway) inForce() *settings { return settingsOf(g.Catalog.Snapshot()) }
 
 // Open assembles a Gateway: state, ledger, catalogue, client and gate, in that
 // order. It reaches no upstream. When another process holds the state file the
@@ -119,24 +137,20 @@ func (g *Gateway) assemble(cfg *config.Config) (err error) {
 }
 
 func (g *Gateway) openUpstream(cfg *config.Config) error {
-	network, err := wire.NewNetwork(wire.NetworkOptions{
-		PrivateHosts: cfg.Network.PrivateHosts, AllowedHosts: cfg.Network.AllowedHosts, Proxy: cfg.Network.Proxy})
+	way, err := g.outbound.to(cfg.Network)
 	if err != nil {
 		return err
 	}
-	client, err := network.HTTPClient(wire.TLSOptions{})
-	if err != nil {
-		return err
-	}
+	g.outbound.use(way)
 	g.Resolver = &credential.Resolver{}
 	if !cfg.Vault.Identity.IsZero() {
 		g.Vault = vault.New(vault.Options{Store: g.State.Vault(), Identity: cfg.Vault.Identity, Secrets: g.Resolver, Now: g.now})
 		g.Resolver.Vault = g.Vault
 	}
-	broker := credential.NewBroker(credential.Options{Secrets: g.Resolver, Client: client, CheckURL: network.CheckURL,
+	broker := credential.NewBroker(credential.Options{Secrets: g.Resolver, Client: g.outbound.client(), CheckURL: g.outbound.CheckURL,
 		Logger: g.Logger, Now: g.now})
 	g.credentials = broker
-	g.Upstream, err = upstream.New(upstream.Options{Network: network, Version: g.Version, Credentials: broker,
+	g.Upstream, err = upstream.New(upstream.Options{Network: way.network, Version: g.Version, Credentials: broker,
 		Store: g.State.Upstream(), Logger: g.Logger, Now: g.now})
 	return err
 }
@@ -172,30 +186,49 @@ func digestArguments(raw []byte) (gate.Digest, error) {
 	return gate.DigestOf(form), nil
 }
 
-// apply puts a configuration into force: one swap for the face, one new
-// snapshot for the catalogue.
+// apply puts a configuration into force. An error changes nothing.
+//
+// The swap that counts is the last line: from then on calls are judged by the
+// new rules as the new callers and go to the new servers. Whoever read the
+// snapshot before has the servers of before with it, so no call is judged by
+// one file and sent by another. What comes first (questions, the host gate,
+// delegation) may meet a call that is still judged by the old file; there it can
+// only be asked or refused once more, since every answer is judged again.
 func (g *Gateway) apply(cfg *config.Config) error {
-	directory, err := caller.New(cfg.Callers, g.Resolver, caller.Options{Now: g.now})
+	way, err := g.outbound.to(cfg.Network)
 	if err != nil {
 		return err
 	}
-	g.credentials.Configure(cfg.Delegation)
-	if err := g.Upstream.Configure(cfg.UpstreamServers()); err != nil {
+	next := &settings{config: cfg, hosts: newHostCheck(cfg.Listen), public: publicURL(cfg.Listen)}
+	next.callers, err = caller.New(cfg.Callers, g.Resolver, caller.Options{OIDC: cfg.OIDC,
+		Audience: caller.Resource(next.public), Client: g.outbound.client(), Now: g.now})
+	if err != nil {
 		return err
+	}
+	if cfg.Gate.Observe {
+		next.enforcement = gate.Observe
 	}
 	if err := g.Gate.Configure(gateOptions(g, cfg)); err != nil {
 		return err
 	}
-	enforcement := gate.Enforce
-	if cfg.Gate.Observe {
-		enforcement = gate.Observe
+	servers := cfg.UpstreamServers()
+	for i := range servers {
+		servers[i].Network = way.network
 	}
+	if err := g.Upstream.Configure(servers); err != nil {
+		if old := g.inForce(); old != nil {
+			err = errors.Join(err, g.Gate.Configure(gateOptions(g, old.config)))
+		}
+		return err
+	}
+	g.outbound.use(way)
+	g.credentials.Configure(cfg.Delegation)
+	next.fleet = g.Upstream.Fleet()
 	callers := make([]*gate.Caller, len(cfg.Callers))
 	for i := range cfg.Callers {
 		callers[i] = &cfg.Callers[i].Caller
 	}
-	g.settings.Store(&settings{config: cfg, callers: directory, hosts: newHostCheck(cfg.Listen), public: publicURL(cfg.Listen)})
-	g.Catalog.Configure(catalogSettings(cfg), callers, enforcement)
+	g.Catalog.ConfigureWith(catalogSettings(cfg), callers, next.enforcement, next)
 	return nil
 }
 
@@ -204,17 +237,17 @@ func catalogSettings(cfg *config.Config) []catalog.ServerSettings {
 	for i := range cfg.Servers {
 		s := &cfg.Servers[i]
 		out[i] = catalog.ServerSettings{ID: s.ID, Name: s.Name, URL: s.URL, AuthIdentity: s.Auth.Identity(), Enabled: s.Enabled,
-			Class: s.Class, ApprovalWaived: s.ApprovalWaived, CallsPerMinute: s.CallsPerMinute, Alias: s.Alias}
+			Class: s.Class, ApprovalWaived: s.ApprovalWaived, ApprovalMemory: s.ApprovalMemory, CallsPerMinute: s.CallsPerMinute, Alias: s.Alias}
 	}
 	return out
 }
 
 // Config is the configuration in force.
-func (g *Gateway) Config() *config.Config { return g.settings.Load().config }
+func (g *Gateway) Config() *config.Config { return g.inForce().config }
 
 // Caller returns the configured caller of that name, or nil.
 func (g *Gateway) Caller(name gate.CallerName) *gate.Caller {
-	return g.settings.Load().callers.Named(name)
+	return g.inForce().callers.Named(name)
 }
 
 // housekeeping ends idle sessions until the gateway stops.
