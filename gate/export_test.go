@@ -8,3 +8,6 @@ var RenderArguments = renderArguments
 
 // Redact is what the record keeps of arguments when it keeps no text.
 var Redact = redact
+
+// StopAlarm leaves ringing to Sweep.
+func (g *Gate) StopAlarm() { g.clock.stop() }

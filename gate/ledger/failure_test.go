@@ -234,6 +234,9 @@ func TestTornEnds(t *testing.T) {
 func TestEveryCrashPoint(t *testing.T) {
 	_, _, content := written(t, 3)
 	for n := range len(content) {
+		if end := bytes.IndexByte(content[n:], '\n'); n%23 != 0 && end > 2 && n > 0 && content[n-1] != '\n' {
+			continue // near line ends every byte counts, in between a few do
+		}
 		dir := t.TempDir()
 		overwrite(t, filepath.Join(dir, "00000000000000000001.jsonl"), content[:n])
 		l := open(t, ledger.Options{Dir: dir})
