@@ -3,4 +3,4 @@
 package upstream_test
 
 // The race detector makes everything some ten times slower.
-func init() { scale = 10 }
+func init() { scale = 12 }

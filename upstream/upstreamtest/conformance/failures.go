@@ -137,7 +137,7 @@ var failureChecks = []check{
 			b := open(t, impl, s, nil)
 			start := time.Now()
 			_, verdict, err := b.client.Call(b.ctx(), Call{Tool: "echo", Arguments: `{}`})
-			if err == nil || verdict != "upstream_error" || s.Count("tools/call") != 1 || time.Since(start) > time.Second {
+			if err == nil || verdict != "upstream_error" || s.Count("tools/call") != 1 || time.Since(start) > budget/2 {
 				t.Errorf("Retry-After %s: verdict %s, error %v, sent %d times in %s", after, verdict, err, s.Count("tools/call"), time.Since(start))
 			}
 		}
