@@ -157,9 +157,8 @@ func (c *goClient) Call(t *testing.T, name, arguments string, options ...Option)
 	c.mu.Unlock()
 	if err != nil {
 		r.Error = &Error{Message: err.Error()}
-		var wire *jsonrpc.Error
-		if errors.As(err, &wire) {
-			r.Error = &Error{Code: int(wire.Code), Message: wire.Message, Data: wire.Data}
+		if e := fromServer(err); e != nil {
+			r.Error = &Error{Code: int(e.Code), Message: e.Message, Data: e.Data}
 		}
 		return r
 	}
@@ -171,6 +170,31 @@ func (c *goClient) Call(t *testing.T, name, arguments string, options ...Option)
 		t.Fatal(err)
 	}
 	return r
+}
+
+// rejected is the code of an error that the SDK joins to the server's own when
+// the HTTP status was not 200.
+const rejected = -32005
+
+// fromServer finds the server's error in what the SDK returned.
+func fromServer(err error) *jsonrpc.Error {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *jsonrpc.Error:
+		if e.Code != rejected {
+			return e
+		}
+		return nil
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			if found := fromServer(part); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return fromServer(errors.Unwrap(err))
 }
 
 func (c *goClient) Info(t *testing.T) (string, string) {

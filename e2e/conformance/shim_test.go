@@ -69,7 +69,7 @@ func outward(r *http.Request) {
 	}
 	if json.Unmarshal(body, &message) == nil && message.Method == "tools/call" {
 		name, _ := json.Marshal(message.Params.Name)
-		renamed, _ := json.Marshal(prefix + message.Params.Name)
+		renamed, _ := json.Marshal(local(message.Params.Name))
 		body = bytes.Replace(body, append([]byte(`"name":`), name...), append([]byte(`"name":`), renamed...), 1)
 		if values := r.Header.Values("Mcp-Name"); len(values) == 1 {
 			r.Header.Set("Mcp-Name", renamedHeader(values[0]))
@@ -79,16 +79,24 @@ func outward(r *http.Request) {
 	r.ContentLength = int64(len(body))
 }
 
+// local is what the catalogue calls a tool: the gateway's own keep their names.
+func local(name string) string {
+	if strings.HasPrefix(strings.TrimSpace(name), "gatehouse_") {
+		return name
+	}
+	return prefix + name
+}
+
 func renamedHeader(value string) string {
 	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if encoded, ok = strings.CutSuffix(encoded, "?="); !ok || !strings.HasPrefix(value, "=?base64?") {
-		return prefix + value
+		return local(value)
 	}
 	plain, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return value // the suite tries bad encodings on purpose
 	}
-	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(prefix+string(plain))) + "?="
+	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(local(string(plain)))) + "?="
 }
 
 // renamer takes the prefix off the names in a response, a line at a time, so that

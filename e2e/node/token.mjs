@@ -1,6 +1,8 @@
 // Loaded before the conformance suite, which has no option for a header: adds
-// the caller's token to every request that goes to the gateway's address, with
-// the global fetch as with the copy of undici that the suite brings.
+// the caller's token to every request that goes to the gateway's address, by
+// each of the three ways in which the suite sends: the global fetch, the copy of
+// undici that it brings, and node:http.
+import http from 'node:http';
 import { createRequire } from 'node:module';
 
 const origin = new URL(process.env.GATEHOUSE_URL).origin;
@@ -21,4 +23,11 @@ const request = undici.request;
 undici.request = function (url, options = {}, ...rest) {
   if (new URL(String(url)).origin !== origin) return request(url, options, ...rest);
   return request(url, { ...options, headers: { authorization, ...options.headers } }, ...rest);
+};
+
+const plain = http.request;
+http.request = function (options, ...rest) {
+  const { hostname, host, port } = options; // the suite gives options, never a url
+  if (`http://${hostname ?? host}:${port}` !== origin) return plain(options, ...rest);
+  return plain({ ...options, headers: { authorization, ...options.headers } }, ...rest);
 };

@@ -23,6 +23,8 @@ type Server struct {
 	Command []string // without a bridge; {port}, {dir} and {module} are filled in
 	Stdio   []string // the command of a server that speaks stdio only, which supergateway bridges
 
+	Protocol string // pins the era where the server cannot be asked for it
+
 	Tools     []string // some that it has
 	Tool      string   // the one to call
 	Arguments string   // {dir} is filled in
@@ -35,9 +37,9 @@ var Published = []Server{
 	{
 		ID: "git", Package: "@cyanheads/git-mcp-server",
 		Env:     []string{"MCP_TRANSPORT_TYPE=http", "MCP_HTTP_PORT={port}", "NODE_ENV=production", "LOGS_DIR={dir}"},
-		Command: []string{"{module}/dist/index.js"},
-		Tools:   []string{"git_status", "git_commit", "git_push"},
-		Tool:    "git_wrapup_instructions", Arguments: `{"acknowledgement":"yes"}`, Outcome: "ok", Want: "Git Wrap-up",
+		Command: []string{"{module}/dist/index.js"}, Protocol: "2025-11-25", // it answers server/discover with a 500
+		Tools: []string{"git_status", "git_commit", "git_push"},
+		Tool:  "git_wrapup_instructions", Arguments: `{"acknowledgement":"yes"}`, Outcome: "ok", Want: "Git Wrap-up",
 	},
 	{
 		ID: "system", Package: "@modelcontextprotocol/server-system-monitor",
@@ -128,7 +130,7 @@ func (s Server) Start(t *testing.T) (url, dir string) {
 		command = []string{node, Module("supergateway", "dist/index.js"), "--stdio", bridged,
 			"--outputTransport", "streamableHttp", "--stateful", "--sessionTimeout", "60000", "--port", fmt.Sprint(port), "--logLevel", "none"}
 	}
-	Start(t, s.ID, port, filled(s.Env), command...)
+	Start(t, s.ID, port, append(filled(s.Env), "HOME="+dir), command...) // some write logs there
 	host, path := s.Host, s.Path
 	if host == "" {
 		host = "127.0.0.1"

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -73,7 +74,11 @@ func TestPublishedServers(t *testing.T) {
 	for _, s := range rig.Published {
 		url, dir := s.Start(t)
 		dirs[s.ID] = dir
-		settings.Servers = append(settings.Servers, rig.Upstream{ID: s.ID, URL: url, Free: true})
+		upstream := rig.Upstream{ID: s.ID, URL: url, Free: true}
+		if s.Protocol != "" {
+			upstream.Extra = fmt.Sprintf("protocol = %q", s.Protocol)
+		}
+		settings.Servers = append(settings.Servers, upstream)
 	}
 	settings.Servers = append(settings.Servers,
 		rig.Upstream{ID: "measures", URL: rig.MCPGo(t), Free: true},
