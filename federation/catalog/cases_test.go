@@ -219,6 +219,9 @@ func TestC27SchemaIsServedByteForByte(t *testing.T) {
 			t.Errorf("era %d:\ngot  %s\nwant %s", era, got, want)
 		}
 	}
+	if e, _ := b.Snapshot().Entry("mcp_s_x"); len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "true or false instead of an object") {
+		t.Errorf("warnings %q", e.Warnings)
+	}
 	check := b.Snapshot().Tool("mcp_s_x").Arguments.Check
 	for args, ok := range map[string]bool{
 		`{"f":"a","raw":[1],"n":9007199254740993}`: true,
@@ -473,7 +476,7 @@ func TestC39ListingAsksNoServer(t *testing.T) {
 
 func TestC39StartsFromTheStore(t *testing.T) {
 	b := open(t, newMemory(), server("a"))
-	b.take("a", tool("x", `"inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}`), tool("y", ""))
+	b.take("a", tool("x", `"description":"<b>&\u2028","inputSchema":{"type":"object","title":"<b>&","properties":{"n":{"type":"integer"}}}`), tool("y", ""))
 	b.enable("mcp_a_x")
 	again := open(t, b.store, server("a"))
 	for _, era := range []catalog.Era{catalog.Era2025, catalog.Era2026} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"gatehouse/gate"
 	"gatehouse/gate/rawjson"
@@ -129,7 +130,9 @@ func readDefinition(raw []byte) (*definition, error) {
 			keep = wellFormedAnnotations(m.Value)
 		case "icons":
 			keep = wellFormedIcons(m.Value)
-		case "_meta", "execution":
+		case "execution":
+			keep = wellFormedExecution(m.Value)
+		case "_meta":
 			keep = rawjson.IsObject(m.Value)
 		}
 		if err != nil {
@@ -197,8 +200,12 @@ func wellFormedIcons(raw []byte) bool {
 		}
 		for _, m := range members {
 			switch m.Key {
-			case "mimeType", "theme":
+			case "mimeType":
 				if !rawjson.IsString(m.Value) {
+					return false
+				}
+			case "theme":
+				if !oneOf(m.Value, "light", "dark") {
 					return false
 				}
 			case "sizes":
@@ -209,6 +216,20 @@ func wellFormedIcons(raw []byte) bool {
 		}
 	}
 	return true
+}
+
+func wellFormedExecution(raw []byte) bool {
+	members, err := rawjson.Object(raw)
+	if err != nil {
+		return false
+	}
+	support, ok := rawjson.Get(members, "taskSupport")
+	return !ok || oneOf(support, "required", "optional", "forbidden")
+}
+
+func oneOf(raw []byte, texts ...string) bool {
+	s, err := rawjson.String(raw)
+	return err == nil && slices.Contains(texts, s)
 }
 
 func stringArray(raw []byte) bool {

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +58,7 @@ func (m *memory) Save(s catalog.StoredServer, put []catalog.StoredTool, drop []g
 		return m.fail
 	}
 	m.saves++
-	b, err := json.Marshal(s)
+	b, err := encode(s)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (m *memory) Save(s catalog.StoredServer, put []catalog.StoredTool, drop []g
 		if t.Server != s.ID {
 			return fmt.Errorf("tool %q of server %q is saved with %q", t.Remote, t.Server, s.ID)
 		}
-		if b, err = json.Marshal(t); err != nil {
+		if b, err = encode(t); err != nil {
 			return err
 		}
 		m.tools[string(s.ID)+"\x00"+string(t.Remote)] = b
@@ -75,6 +76,15 @@ func (m *memory) Save(s catalog.StoredServer, put []catalog.StoredTool, drop []g
 		delete(m.tools, string(s.ID)+"\x00"+string(name))
 	}
 	return nil
+}
+
+// encode leaves definitions as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }
 
 func (m *memory) state() map[string]string {

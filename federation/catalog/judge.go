@@ -97,7 +97,30 @@ func hints(d *definition) []string {
 	if n := hiddenIn(d.input) + hiddenIn(d.output); n > 0 {
 		out = append(out, fmt.Sprintf("%s in its schemas, which are passed on as they are", count(n, "hidden character")))
 	}
+	if booleanProperty(d.input) || booleanProperty(d.output) {
+		out = append(out, "a property in its schemas is true or false instead of an object; strict clients of the 2025 era refuse a whole listing over that")
+	}
 	return out
+}
+
+// booleanProperty reports whether a property at the root of a schema is a
+// boolean schema, which the 2025 revisions did not allow.
+func booleanProperty(schema []byte) bool {
+	members, err := rawjson.Object(schema)
+	if err != nil {
+		return false
+	}
+	named, _ := rawjson.Get(members, "properties")
+	properties, err := rawjson.Object(named)
+	if err != nil {
+		return false
+	}
+	for _, p := range properties {
+		if !rawjson.IsObject(p.Value) {
+			return true
+		}
+	}
+	return false
 }
 
 // hiddenIn counts the hidden characters in the texts of a schema. Line breaks

@@ -230,7 +230,7 @@ func TestConfigurationDecidesWhatIsOffered(t *testing.T) {
 func TestEachEraGetsWhatIsValidThere(t *testing.T) {
 	b := open(t, newMemory(), server("s"))
 	b.take("s", `{"name":"a","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"array","items":{}},"execution":{"taskSupport":"optional"},"icons":[{"src":"https://x/i.png","odd":1}],"vendor":1.0}`,
-		`{"name":"b","title":null,"inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"},"icons":[{}],"_meta":7}`)
+		`{"name":"b","title":null,"inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"},"icons":[{"src":"a","theme":"pink"}],"execution":{"taskSupport":1},"_meta":7}`)
 	b.enable("mcp_s")
 	const a = `{"name":"mcp_s_a","description":"[via the external MCP server \"Server s\"] d","inputSchema":{"type":"object"},`
 	_, old := walk(t, b.Snapshot(), admin, catalog.Era2025)
@@ -246,7 +246,7 @@ func TestEachEraGetsWhatIsValidThere(t *testing.T) {
 	if string(old["mcp_s_b"]) != want || string(now["mcp_s_b"]) != want {
 		t.Errorf("got %s and %s, want %s", old["mcp_s_b"], now["mcp_s_b"], want)
 	}
-	if e, _ := b.Snapshot().Entry("mcp_s_b"); len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "title, annotations, icons, _meta") {
+	if e, _ := b.Snapshot().Entry("mcp_s_b"); len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "title, annotations, icons, execution, _meta") {
 		t.Errorf("warnings %q", e.Warnings)
 	}
 	if got := string(b.Snapshot().Served(admin, catalog.Era2026, "mcp_s_a")); got != string(now["mcp_s_a"]) {

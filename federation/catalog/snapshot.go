@@ -136,6 +136,9 @@ func (s *Snapshot) Companion() any { return s.companion }
 // Generation counts the snapshots of this process.
 func (s *Snapshot) Generation() uint64 { return s.generation }
 
+// Enforcement is the one that views were made with.
+func (s *Snapshot) Enforcement() gate.Enforcement { return s.enforcement }
+
 // Tools iterates over every tool that has a local name, our own included, in
 // order of name. Tools that want the same name come one after the other.
 func (s *Snapshot) Tools() iter.Seq[*gate.Tool] {

@@ -8,7 +8,9 @@ import (
 )
 
 // A Store keeps the catalogue. Values handed in or out are not changed by
-// either side afterwards. It must be safe for concurrent use.
+// either side afterwards. Definitions come back byte for byte, for callers are
+// served these bytes; encoding/json alone would rewrite "<" in them. It must be
+// safe for concurrent use.
 type Store interface {
 	// Load returns all that is kept, in any order.
 	Load() ([]StoredServer, []StoredTool, error)
