@@ -35,6 +35,8 @@ type invocation struct {
 	traceParent string
 	traceState  string
 	inbound     credential.Secret // the verified token, for grants that exchange it
+
+	known *settings // those that caller is known by; nil: not looked up since they came in
 }
 
 // A reply is how an invocation ended: exactly one of result, question and failure.
@@ -55,10 +57,12 @@ func (g *Gateway) invoke(ctx context.Context, inv *invocation) reply {
 		}
 	}
 	for {
-		ruling := g.Gate.Submit(ctx, g.Catalog.Snapshot(), inv.caller, inv.call())
+		snapshot, set := g.standing()
+		g.recognize(ctx, inv, set)
+		ruling := g.Gate.Submit(ctx, snapshot, inv.caller, inv.call())
 		switch {
 		case ruling.Permit != nil:
-			return g.perform(ctx, inv, ruling.Permit)
+			return g.perform(ctx, inv, set, ruling.Permit)
 		case ruling.Refusal != nil:
 			return refused(inv, ruling.Refusal)
 		}
@@ -68,10 +72,38 @@ func (g *Gateway) invoke(ctx context.Context, inv *invocation) reply {
 		if inv.state != "" {
 			// Asked and answered, and asked again: whatever the answer was, it
 			// opened nothing, and nobody is asked twice for one call.
-			return refused(inv, g.Gate.Deny(ctx, g.Catalog.Snapshot(), inv.caller, inv.call(), gate.ApprovalInvalid, "the answer released nothing"))
+			return refused(inv, g.Gate.Deny(ctx, snapshot, inv.caller, inv.call(), gate.ApprovalInvalid, "the answer released nothing"))
 		}
 		inv.state = ruling.Question.State
 		inv.answer = inv.ask(ctx, ruling.Question)
+	}
+}
+
+// recognize makes inv.caller the caller as set knows them. A person may have
+// taken minutes to answer, and the operator may have taken rights away since:
+// whoever the file in force no longer knows keeps a name and nothing else.
+func (g *Gateway) recognize(ctx context.Context, inv *invocation, set *settings) {
+	first := inv.known == nil
+	if inv.known == set {
+		return
+	}
+	inv.known = set
+	who := inv.caller
+	current := set.callers.Named(who.Name)
+	if who.AuthenticatedBy == "oidc" {
+		if first {
+			return // the token was verified a moment ago
+		}
+		current, _ = set.callers.Authenticate(ctx, inv.inbound.Reveal()) // an error is nobody
+	}
+	switch {
+	case current == who:
+	case current == nil || current.Name != who.Name:
+		inv.caller = &gate.Caller{Name: who.Name, AuthenticatedBy: who.AuthenticatedBy}
+	default:
+		as := *current
+		as.AuthenticatedBy = who.AuthenticatedBy
+		inv.caller = &as
 	}
 }
 
@@ -106,7 +138,7 @@ func (inv *invocation) unwrap() *rpcError {
 
 // perform spends a permit, here or upstream, and settles it whatever happens: a
 // panic on the way is an outcome too.
-func (g *Gateway) perform(ctx context.Context, inv *invocation, permit *gate.Permit) (r reply) {
+func (g *Gateway) perform(ctx context.Context, inv *invocation, set *settings, permit *gate.Permit) (r reply) {
 	outcome := gate.Outcome{Verdict: gate.OutcomeUnknown, Reason: "panic"}
 	defer func() { g.Gate.Settle(permit, outcome) }()
 	if tool := g.Catalog.Snapshot().Tool(inv.name); tool != nil && tool.Own {
@@ -114,7 +146,7 @@ func (g *Gateway) perform(ctx context.Context, inv *invocation, permit *gate.Per
 		return r
 	}
 	result, err := g.Upstream.Call(ctx, permit, upstream.CallOptions{Progress: inv.progress, Holder: inv.holder,
-		TraceParent: inv.traceParent, TraceState: inv.traceState, CallerToken: inv.inbound})
+		TraceParent: inv.traceParent, TraceState: inv.traceState, CallerToken: inv.inbound, Fleet: &set.fleet})
 	if err != nil {
 		r, outcome = failed(inv, permit, err)
 		return r

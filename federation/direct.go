@@ -7,7 +7,7 @@ import (
 )
 
 // PublicURL is how callers reach us, without the endpoint's path.
-func (g *Gateway) PublicURL() string { return g.settings.Load().public }
+func (g *Gateway) PublicURL() string { return g.inForce().public }
 
 // HandlerFor serves the endpoint to one caller whom something else than a token
 // has identified: the control socket, which only the operator can open. The

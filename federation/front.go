@@ -42,7 +42,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 				panic(http.ErrAbortHandler)
 			}
 		}()
-		if !g.settings.Load().hosts.allows(r) {
+		if !g.inForce().hosts.allows(r) {
 			http.Error(w, "host or origin not allowed; callers use the configured address", http.StatusForbidden)
 			return
 		}
@@ -84,7 +84,7 @@ func methodNotAllowed(w http.ResponseWriter) {
 // authenticate returns the caller, or answers 401 and returns nil. There is no
 // anonymous caller.
 func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) *gate.Caller {
-	set := g.settings.Load()
+	set := g.inForce()
 	token, presented := bearer(r)
 	if presented {
 		who, err := set.callers.Authenticate(r.Context(), token)

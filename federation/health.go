@@ -39,7 +39,7 @@ func (g *Gateway) serveReady(w http.ResponseWriter, _ *http.Request) {
 
 // serveMetadata is the protected resource metadata of RFC 9728.
 func (g *Gateway) serveMetadata(w http.ResponseWriter, _ *http.Request) {
-	set := g.settings.Load()
+	set := g.inForce()
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write(caller.Metadata(set.public, set.config.OIDC))

@@ -97,9 +97,10 @@ func (l *listeners) tell(concerns func(gate.CallerName) bool) {
 
 // catalogChanged is told of every new snapshot.
 func (g *Gateway) catalogChanged(before, after *catalog.Snapshot) {
+	then, now := settingsOf(before).callers, settingsOf(after).callers
 	g.listeners.tell(func(name gate.CallerName) bool {
-		who := g.Caller(name)
-		return who == nil || before == nil || !after.SameView(who, before)
+		was, is := then.Named(name), now.Named(name)
+		return was == nil || is == nil || !after.SameViewAs(is, before, was)
 	})
 }
 

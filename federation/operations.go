@@ -85,12 +85,7 @@ func (g *Gateway) Explain(name gate.LocalName, who *gate.Caller, arguments []byt
 	return gate.Explain(g.Catalog.Snapshot(), who, gate.Call{Tool: name, Arguments: arguments, CanAsk: true}, g.enforcement())
 }
 
-func (g *Gateway) enforcement() gate.Enforcement {
-	if g.Config().Gate.Observe {
-		return gate.Observe
-	}
-	return gate.Enforce
-}
+func (g *Gateway) enforcement() gate.Enforcement { return g.inForce().enforcement }
 
 // A CallReply is how a call made by a local command ended. Exactly one of Result
 // and Error is set.
