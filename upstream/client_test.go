@@ -24,6 +24,8 @@ import (
 
 var silent = log.New(io.Discard, "", 0)
 
+var errDisk = errors.New("disk full")
+
 // call makes one call of a tool with a good permit.
 func call(t testing.TB, c *upstream.Client, id gate.ServerID, remote, caller string, o upstream.CallOptions) (upstream.Result, error) {
 	t.Helper()
@@ -115,7 +117,7 @@ func TestContact(t *testing.T) {
 	s.OnRequest = func(r *upstreamtest.Request) {
 		clock.Advance(map[string]time.Duration{"initialize": 3 * time.Second, "tools/call": time.Second}[r.Method])
 	}
-	st := &store{fail: errors.New("disk full")}
+	st := &store{fail: errDisk}
 	c := newClient(t, st, clock.Now, upstream.Server{ID: "demo", URL: play(t, s), Protocol: upstream.Legacy})
 	result, err := call(t, c, "demo", "echo", "ada", upstream.CallOptions{})
 	if err != nil {

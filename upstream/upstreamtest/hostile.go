@@ -1,6 +1,7 @@
 package upstreamtest
 
 import (
+	"bytes"
 	"compress/gzip"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -172,16 +174,25 @@ func bodies() map[string]misdeed {
 	}
 }
 
+// blank is 64 MiB of spaces as gzip packs them.
+var blank = sync.OnceValue(func() []byte {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	spaces := bytes.Repeat([]byte(" "), 1<<20)
+	for range 64 {
+		_, _ = z.Write(spaces) // a buffer takes everything
+	}
+	_ = z.Close()
+	return packed.Bytes()
+})
+
 func bomb(x *Exchange) {
 	x.Writer.Header().Set("Content-Encoding", "gzip")
 	x.Writer.Header().Set("Content-Type", "application/json")
-	z := gzip.NewWriter(x.Writer)
-	blank := []byte(strings.Repeat(" ", 1<<20))
-	for range 64 {
-		if _, err := z.Write(blank); err != nil {
-			return // the client had enough
-		}
+	if _, err := x.Writer.Write(blank()); err != nil {
+		return // the client had enough
 	}
+	z := gzip.NewWriter(x.Writer) // members of one gzip stream follow each other
 	_, _ = z.Write([]byte(x.fill(`{"jsonrpc":"2.0","id":ID,"result":RESULT}`)))
 	_ = z.Close()
 }
