@@ -71,8 +71,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	}
 }
 
-// A bridge is one client's. Only pump, on one goroutine, touches what is not
-// guarded.
+// A bridge is one client's.
 type bridge struct {
 	endpoint Endpoint
 	cancel   context.CancelCauseFunc
@@ -82,7 +81,10 @@ type bridge struct {
 	outMu sync.Mutex // makes each line whole
 	out   io.Writer
 
+	opening sync.Mutex // held while a session is opened again
+
 	mu      sync.Mutex // guards what follows
+	hello   []byte     // the client's initialize, to open a session again with
 	session string     // of the legacy era, from initialize on
 	version string
 	running map[string]context.CancelFunc // requests without an answer, by raw id
@@ -121,6 +123,9 @@ func (b *bridge) take(ctx context.Context, message []byte) {
 		}
 	case method == "initialize":
 		// Everything after it needs the session that it opens.
+		b.mu.Lock()
+		b.hello = message
+		b.mu.Unlock()
 		b.post(ctx, message, id, method)
 	default:
 		b.run(ctx, message, bytes.Clone(id), method)
@@ -170,8 +175,8 @@ func (b *bridge) cancelRequest(members []rawjson.Member) bool {
 	return true
 }
 
-// request makes an HTTP request with the headers of the session.
-func (b *bridge) request(ctx context.Context, method string, body []byte) *http.Request {
+// request makes an HTTP request with the headers of the session it returns.
+func (b *bridge) request(ctx context.Context, method string, body []byte, withSession bool) (req *http.Request, session string) {
 	req, err := http.NewRequestWithContext(ctx, method, b.endpoint.URL, bytes.NewReader(body))
 	if err != nil {
 		panic("unreachable: the endpoint's url and the method are ours")
@@ -180,17 +185,30 @@ func (b *bridge) request(ctx context.Context, method string, body []byte) *http.
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.session != "" {
+	if withSession && b.session != "" {
 		req.Header.Set("Mcp-Session-Id", b.session)
 		req.Header.Set("Mcp-Protocol-Version", b.version)
 	}
-	return req
+	return req, b.session
 }
 
 // post sends one message and passes on what comes back. Id is the request's,
 // nil when nothing is to be answered.
 func (b *bridge) post(ctx context.Context, message, id []byte, method string) {
-	resp, err := b.endpoint.Client.Do(b.request(ctx, http.MethodPost, message))
+	req, session := b.request(ctx, http.MethodPost, message, method != "initialize")
+	resp, err := b.endpoint.Client.Do(req)
+	if err == nil && resp.StatusCode == http.StatusNotFound && session != "" && method != "" && method != "initialize" {
+		// The session is gone, with a daemon that was restarted or for its
+		// idleness, so the message was not looked at. A client that speaks stdio
+		// knows of no sessions; it gets a new one.
+		resp.Body.Close()
+		if b.reopen(ctx, session) {
+			req, _ = b.request(ctx, http.MethodPost, message, true)
+		} else {
+			req, _ = b.request(ctx, http.MethodPost, message, false)
+		}
+		resp, err = b.endpoint.Client.Do(req)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			b.fail(id, -32603, "the gateway does not answer; is it running?")
@@ -198,23 +216,19 @@ func (b *bridge) post(ctx context.Context, message, id []byte, method string) {
 		return
 	}
 	defer resp.Body.Close()
+	b.pass(ctx, resp, id, method)
+}
+
+// pass hands a reply to the client, and answers in its stead when it is none.
+func (b *bridge) pass(ctx context.Context, resp *http.Response, id []byte, method string) {
 	answered := false
-	pass := func(m []byte) error {
+	err := messages(resp, func(m []byte) error {
 		if method == "initialize" {
 			b.opened(resp, m)
 		}
 		answered = true
 		return b.write(m)
-	}
-	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/event-stream" {
-		err = Events(resp.Body, pass)
-	} else {
-		var body []byte
-		body, err = io.ReadAll(io.LimitReader(resp.Body, maxEvent))
-		if err == nil && rawjson.IsObject(bytes.TrimSpace(body)) && rawjson.CheckSyntax(body) == nil {
-			err = pass(body)
-		}
-	}
+	})
 	switch {
 	case ctx.Err() != nil, answered && err == nil:
 	case resp.StatusCode == http.StatusNotFound:
@@ -224,6 +238,49 @@ func (b *bridge) post(ctx context.Context, message, id []byte, method string) {
 	case id != nil && !answered:
 		b.fail(id, -32603, "the gateway ended the request without an answer")
 	}
+}
+
+// messages passes each message of a reply to f, be it one or a stream.
+func messages(resp *http.Response, f func([]byte) error) error {
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/event-stream" {
+		return Events(resp.Body, f)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxEvent))
+	if err != nil || !rawjson.IsObject(bytes.TrimSpace(body)) || rawjson.CheckSyntax(body) != nil {
+		return err
+	}
+	return f(body)
+}
+
+// reopen opens a session in place of a stale one, as the client opened that.
+// The client is not told: its answer to initialize stands.
+func (b *bridge) reopen(ctx context.Context, stale string) bool {
+	b.opening.Lock()
+	defer b.opening.Unlock()
+	b.mu.Lock()
+	current, hello := b.session, b.hello
+	b.mu.Unlock()
+	if current != stale {
+		return true // somebody else was faster
+	}
+	req, _ := b.request(ctx, http.MethodPost, hello, false)
+	resp, err := b.endpoint.Client.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	if messages(resp, func(m []byte) error { b.opened(resp, m); return nil }) != nil {
+		return false
+	}
+	req, session := b.request(ctx, http.MethodPost, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), true)
+	if session == stale {
+		return false
+	}
+	if resp, err := b.endpoint.Client.Do(req); err == nil {
+		resp.Body.Close()
+	}
+	b.listen(ctx)
+	return true
 }
 
 // opened takes the session from the answer to initialize.
@@ -248,13 +305,14 @@ func (b *bridge) listen(ctx context.Context) {
 		return
 	}
 	b.work.Go(func() { // ends with the stream or with ctx; Bridge waits
-		resp, err := b.endpoint.Client.Do(b.request(ctx, http.MethodGet, nil))
+		req, _ := b.request(ctx, http.MethodGet, nil, true)
+		resp, err := b.endpoint.Client.Do(req)
 		if err != nil {
 			return
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
-			_ = Events(resp.Body, b.write)
+			_ = Events(resp.Body, b.write) // what ends it, ends it
 		}
 	})
 }
@@ -285,7 +343,8 @@ func (b *bridge) goodbye(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	if resp, err := b.endpoint.Client.Do(b.request(ctx, http.MethodDelete, nil)); err == nil {
+	req, _ := b.request(ctx, http.MethodDelete, nil, true)
+	if resp, err := b.endpoint.Client.Do(req); err == nil {
 		resp.Body.Close()
 	}
 }

@@ -20,13 +20,18 @@ type stdioClient struct {
 	in    *io.PipeWriter
 	lines chan string
 	done  chan error
+
+	sessions chan string // the id of each session, as it is opened
 }
 
 func bridgeTo(t *testing.T, e Endpoint) *stdioClient {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &stdioClient{t: t, in: inW, lines: make(chan string, 100), done: make(chan error, 1)}
+	c := &stdioClient{t: t, in: inW, lines: make(chan string, 100), done: make(chan error, 1), sessions: make(chan string, 10)}
+	client := *e.Client
+	client.Transport = watched{client.Transport, c.sessions}
+	e.Client = &client
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	go func() {
 		c.done <- Bridge(ctx, e, inR, outW)
@@ -40,6 +45,20 @@ func bridgeTo(t *testing.T, e Endpoint) *stdioClient {
 	}()
 	t.Cleanup(func() { inW.Close(); cancel() })
 	return c
+}
+
+// watched tells the ids of sessions that replies bring.
+type watched struct {
+	http.RoundTripper
+	sessions chan<- string
+}
+
+func (w watched) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := w.RoundTripper.RoundTrip(req)
+	if err == nil && resp.Header.Get("Mcp-Session-Id") != "" && req.Header.Get("Mcp-Session-Id") == "" {
+		w.sessions <- resp.Header.Get("Mcp-Session-Id")
+	}
+	return resp, err
 }
 
 func (c *stdioClient) send(line string) {
@@ -242,6 +261,33 @@ func TestBridgeBoundsLines(t *testing.T) {
 	if !errors.Is(err, errTooLong) {
 		t.Errorf("got %v, want %v", err, errTooLong)
 	}
+}
+
+func TestBridgeOpensALostSessionAgain(t *testing.T) {
+	r := newRig(t, "")
+	c := bridgeTo(t, r.remote.Endpoint("me"))
+	c.send(initialize)
+	c.expect(`"id":"i"`)
+	c.send(initialized)
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	c.expect(`"id":2`)
+
+	// To the bridge, a session that somebody ended looks as after a restart.
+	e := r.remote.Endpoint("me")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, e.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Mcp-Session-Id", <-c.sessions)
+	resp, err := e.Client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
+	c.expect(`"id":3`, "mcp_demo_echo")
+	c.send(callEcho)
+	c.expect(`"method":"elicitation/create"`)
 }
 
 type bindings struct{ tool *gate.Tool }
