@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,7 @@ type Ledger struct {
 	retention    time.Duration
 	log          *slog.Logger
 	segmentBytes int64
+	signer       ed25519.PrivateKey
 	lock         *os.File
 	put          func(f *os.File, b []byte, at int64) (int, error) // WriteAt, but for tests
 
@@ -48,6 +50,8 @@ type Ledger struct {
 	fresh        []spending // added to spent since synced
 	buf          []byte
 	pruned       time.Time
+	signed       time.Time // when, and up to where, with the checkpoint itself
+	signedUpTo   uint64
 }
 
 // A point is a place in the chain: where the file ends, and the last entry.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"cmp"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ type Options struct {
 	Retention    time.Duration        // how long entries are kept at least; 0: for good
 	Logger       *slog.Logger         // nil: nothing is logged
 	SegmentBytes int64                // when to begin a new file; 0: 64 MiB
+	Signer       ed25519.PrivateKey   // signs a checkpoint every hour and at the end; nil: none
 }
 
 const defaultSegmentBytes = 64 << 20
@@ -62,7 +64,7 @@ func open(o Options, put func(*os.File, []byte, int64) (int, error)) (*Ledger, e
 
 func newLedger(o Options, held *os.File) *Ledger {
 	l := &Ledger{
-		dir: o.Dir, sync: o.Sync, now: o.Now, retention: o.Retention, log: o.Logger, segmentBytes: o.SegmentBytes,
+		dir: o.Dir, sync: o.Sync, now: o.Now, retention: o.Retention, log: o.Logger, segmentBytes: o.SegmentBytes, signer: o.Signer,
 		lock: held, wake: make(chan struct{}, 1), done: make(chan struct{}), spent: make(map[spending]struct{}),
 	}
 	if l.sync == nil {

@@ -13,13 +13,16 @@ import (
 // pruneEvery is how often the writer looks for segments that are old enough to go.
 const pruneEvery = time.Hour
 
-// maintain begins a new segment when this one is full or old, and removes old
-// ones. Nothing here is urgent: what fails is tried again.
+// maintain signs, begins a new segment when this one is full or old, and removes
+// old ones. Nothing here is urgent: what fails is tried again.
 func (l *Ledger) maintain() {
 	if l.at != l.synced || l.at.size == 0 || l.torn {
 		return
 	}
 	now := l.now()
+	if now.Sub(l.signed) >= signEvery {
+		l.sign()
+	}
 	if l.at.size >= l.segmentBytes || l.retention > 0 && now.Sub(l.segmentFirst) > l.retention/8 {
 		if err := l.rotate(); err != nil {
 			l.log.Warn("ledger: a new segment cannot be begun; going on with the old one", "error", err)

@@ -17,8 +17,9 @@ type Report struct {
 	Entries   uint64   `json:"entries"`
 	First     uint64   `json:"first"` // 0 when there is no entry
 	Last      uint64   `json:"last"`
-	Bad       *Fault   `json:"bad,omitempty"` // nil: the chain is whole
-	Unsettled []uint64 `json:"unsettled"`     // intents without an outcome; of a running daemon, calls under way
+	Bad       *Fault   `json:"bad,omitempty"`    // nil: the chain is whole
+	Signed    uint64   `json:"signed,omitempty"` // up to where a checkpoint is signed with the given key
+	Unsettled []uint64 `json:"unsettled"`        // intents without an outcome; of a running daemon, calls under way
 }
 
 // A Fault is the first place where the chain does not hold.
@@ -36,9 +37,15 @@ func (f *Fault) Error() string {
 // Verify walks the whole chain of a directory. It returns an error only when the
 // files cannot be read; what is wrong with them is in the report. It can run
 // beside a daemon.
-func Verify(dir string) (Report, error) {
+func Verify(dir string) (Report, error) { return Compare(dir, Evidence{}) }
+
+// Compare is Verify, and also holds the chain to what is known from elsewhere.
+func Compare(dir string, known Evidence) (Report, error) {
 	// The head is read first: entries that are acknowledged meanwhile are no loss.
-	v := verifier{head: readHead(dir), open: make(map[uint64]bool), vouched: make(map[head]bool)}
+	v := verifier{head: readHead(dir), open: make(map[uint64]bool), vouched: make(map[head]bool), evidence: known}
+	if err := v.readCopy(); err != nil {
+		return Report{}, err
+	}
 	files, err := segments(dir)
 	if err != nil {
 		return Report{}, err
@@ -61,6 +68,9 @@ type verifier struct {
 	origin  Fault
 	vouched map[head]bool
 	open    map[uint64]bool
+
+	evidence Evidence
+	copied   map[uint64]gate.Digest // what the copy says and was not met yet
 
 	path string
 	line int
@@ -139,6 +149,7 @@ func (v *verifier) note(k link, line []byte) {
 	if k.number == v.head.number && k.hash != v.head.hash {
 		v.bad(k.number, "is not the entry that was acknowledged under this number")
 	}
+	v.compare(k)
 	switch k.kind {
 	case gate.KindIntent:
 		v.open[k.number] = true
@@ -147,12 +158,14 @@ func (v *verifier) note(k link, line []byte) {
 	case gate.KindCheckpoint:
 		if e, err := decode(line); err == nil && e.Through > 0 {
 			v.vouched[head{e.Through, e.ResultDigest}] = true
+			v.signature(e)
 		}
 	}
 }
 
 // finish checks what only shows at the end.
 func (v *verifier) finish(dir string) {
+	v.unmet()
 	if v.removed.number > 0 && !v.vouched[v.removed] {
 		v.report.Bad = &v.origin
 	}

@@ -33,6 +33,7 @@ func (l *Ledger) run() {
 			if len(l.lagging)+len(l.backlog) > 0 {
 				l.commit(nil, true)
 			}
+			l.sign()
 			if n := len(l.backlog); n > 0 {
 				l.log.Error("ledger: closed while it could not be written; outcomes will be unknown", "entries", n)
 			}
@@ -127,7 +128,7 @@ func (l *Ledger) repair() error {
 		return nil
 	}
 	if err := l.file.Truncate(l.at.size); err != nil {
-		return fmt.Errorf("ledger: %w", err)
+		return err
 	}
 	l.torn = false
 	return nil
@@ -158,7 +159,7 @@ func (l *Ledger) write(requests []*request) error {
 		l.segmentFirst = now
 	}
 	if _, err := l.put(l.file, l.buf, l.at.size); err != nil {
-		return fmt.Errorf("ledger: %w", err)
+		return err
 	}
 	next.size += int64(len(l.buf))
 	l.at = next
@@ -199,7 +200,7 @@ func (l *Ledger) flush() error {
 		return nil
 	}
 	if err := l.sync(l.file); err != nil {
-		return fmt.Errorf("ledger: %w", err)
+		return err
 	}
 	l.synced, l.lagging, l.fresh = l.at, nil, l.fresh[:0]
 	// The head only helps to notice a loss. It needs no sync of its own: it must
@@ -226,7 +227,7 @@ func (l *Ledger) fail(requests []*request, err error) {
 		switch {
 		case r.done != nil:
 			if r.err == nil {
-				r.err = err
+				r.err = fmt.Errorf("ledger: %w", err)
 			}
 			r.done <- r.err
 		case !r.probe:
