@@ -339,6 +339,11 @@ func (a *asked) Close() {
 
 func newAsked(t *testing.T, a *asked, server upstream.Server) *upstream.Client {
 	t.Helper()
+	return clientWith(t, a, server)
+}
+
+func clientWith(t *testing.T, a upstream.Credentials, server upstream.Server) *upstream.Client {
+	t.Helper()
 	network, err := wire.NewNetwork(wire.NetworkOptions{PrivateHosts: []string{"127.0.0.1"}})
 	if err != nil {
 		t.Fatal(err)

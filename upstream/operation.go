@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"gatehouse/gate"
@@ -86,6 +87,7 @@ func (op *operation) leg(name string, r wire.Request) (*wire.Reply, *fault) {
 		return nil, op.failed(name, took, err)
 	}
 	op.account(name, took, reply.Status)
+	op.judged(reply.Status)
 	op.in += reply.BytesIn
 	op.out += reply.BytesOut
 	return reply, nil
@@ -109,6 +111,23 @@ func (op *operation) account(name string, took time.Duration, status int) {
 	op.legs = append(op.legs, gate.Leg{Name: name, Took: op.latency, Status: status})
 }
 
+// judged tells the credential session what the server thinks of its credential.
+// Statuses that are about something else tell nothing.
+func (op *operation) judged(status int) {
+	session, listens := op.credential.(credential.Rejecter)
+	switch {
+	case !listens:
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		// Detached: whoever calls may leave, and the token is no good all the same.
+		// It waits at most for a token that somebody else is fetching.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(op.ctx), max(op.left(), 0))
+		defer cancel()
+		session.Rejected(ctx, status)
+	case status >= 200 && status <= 299:
+		session.Accepted()
+	}
+}
+
 // failed turns the error of a round trip into a fault. Whose fault it is when
 // time ran out depends on whose time that was.
 func (op *operation) failed(name string, took time.Duration, err error) *fault {
@@ -117,6 +136,9 @@ func (op *operation) failed(name string, took time.Duration, err error) *fault {
 		we = &wire.Error{Kind: wire.Transport, Wrote: true}
 	}
 	op.account(name, took, we.Status)
+	if we.Status != 0 {
+		op.judged(we.Status)
+	}
 	switch {
 	case op.ctx.Err() != nil && (we.Kind == wire.Cancelled || we.Kind == wire.Deadline || we.Kind == wire.Transport):
 		f := op.gaveUp(name, we.Wrote)

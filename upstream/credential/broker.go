@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,11 +29,14 @@ type Session interface {
 	Close()
 }
 
-// A Rejecter is a Session whose credential is cached for others too. It is told
-// when the upstream answered 401, so that the next operation does not send the
-// same again.
+// A Rejecter is a Session that wants to hear what the upstream thinks of its
+// credential, so that the next operation does not send a token that is no good,
+// and the operator sees which servers refuse us.
 type Rejecter interface {
-	Rejected(ctx context.Context)
+	// Rejected is called when a leg was answered with status 401 or 403.
+	Rejected(ctx context.Context, status int)
+	// Accepted is called when a leg was answered properly.
+	Accepted()
 }
 
 // A Purpose says for whom an operation runs. The zero value is for nobody and
@@ -80,6 +84,9 @@ type Broker struct {
 	options  Options
 	profiles atomic.Pointer[map[string]Profile]
 	tokens   cache
+
+	standings standings
+	spent     sync.Map // login key -> fingerprint of a refresh token that is no good any more
 }
 
 // NewBroker returns a Broker without delegation profiles.

@@ -24,6 +24,7 @@ type slot struct {
 	turn    chan struct{} // capacity 1
 	token   Secret
 	renew   time.Time // from here on a new one is fetched
+	expires time.Time // from here on it is worth nothing
 	failure error
 	failed  time.Time
 }
@@ -67,7 +68,7 @@ func (c *cache) get(ctx context.Context, key string, fetch func(context.Context)
 		return Secret{}, err
 	}
 	s.failure = nil
-	s.token, s.renew = g.access, renewal(start, g.expires)
+	s.token, s.renew, s.expires = g.access, renewal(start, g.expires), g.expires
 	return s.token, nil
 }
 
@@ -79,7 +80,7 @@ func (c *cache) put(ctx context.Context, key string, g grant) error {
 	case <-ctx.Done():
 		return outOfTime(ctx)
 	}
-	s.token, s.renew, s.failure = g.access, renewal(c.now(), g.expires), nil
+	s.token, s.renew, s.expires, s.failure = g.access, renewal(c.now(), g.expires), g.expires, nil
 	<-s.turn
 	return nil
 }
@@ -105,13 +106,12 @@ func (c *cache) drop(ctx context.Context, key string, refused Secret) {
 	<-s.turn
 }
 
-var _ Rejecter = (*shared)(nil)
-
 // shared is the session of a mode whose token is the gateway's own.
 type shared struct {
 	cache *cache
 	key   string
 	fetch func(context.Context, func(gate.Leg)) (grant, error)
+	verdict
 
 	mu     sync.Mutex
 	closed bool
@@ -146,16 +146,6 @@ func (s *shared) Legs() []gate.Leg {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]gate.Leg(nil), s.legs...)
-}
-
-// Rejected implements Rejecter.
-func (s *shared) Rejected(ctx context.Context) {
-	s.mu.Lock()
-	last := s.last
-	s.mu.Unlock()
-	if !last.IsZero() {
-		s.cache.drop(ctx, s.key, last)
-	}
 }
 
 func (s *shared) Close() {

@@ -24,6 +24,7 @@ type delegated struct {
 	auth    Auth
 	caller  gate.CallerName
 	inbound Secret
+	verdict
 
 	turn    chan struct{} // capacity 1; guards everything below
 	token   Secret
@@ -39,12 +40,13 @@ func (b *Broker) openDelegated(a Auth, p Purpose) (Session, error) {
 			return nil, &Error{Reason: ReasonNoDiscovery,
 				Text: "import and test speak for no caller and need a credential of their own; set discovery_credential under [server.auth]"}
 		}
-		return &static{secrets: b.options.Secrets, ref: a.DiscoveryCredential, name: "Authorization", prefix: "Bearer "}, nil
+		return &static{secrets: b.options.Secrets, ref: a.DiscoveryCredential, name: "Authorization", prefix: "Bearer ",
+			verdict: verdict{&b.standings, a}}, nil
 	}
 	if _, _, err := b.granted(a, p.caller); err != nil {
 		return nil, err
 	}
-	return &delegated{broker: b, auth: a, caller: p.caller, inbound: p.inbound, turn: make(chan struct{}, 1)}, nil
+	return &delegated{broker: b, auth: a, caller: p.caller, inbound: p.inbound, turn: make(chan struct{}, 1), verdict: verdict{&b.standings, a}}, nil
 }
 
 // granted returns the profile and the grant that cover caller and server, as

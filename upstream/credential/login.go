@@ -156,5 +156,7 @@ func (l *Login) save(ctx context.Context, g grant) error {
 	if err := l.broker.saveLogin(ctx, l.auth, l.login); err != nil {
 		return &Error{Reason: ReasonLoginFailed, Text: "the login succeeded and could not be kept: " + err.Error(), Cause: err}
 	}
+	l.broker.spent.Delete(l.auth.loginKey())
+	l.broker.standings.forgive(l.auth.standingKey())
 	return l.broker.tokens.put(ctx, l.auth.loginKey(), g)
 }

@@ -68,6 +68,9 @@ func (b *Broker) refreshed(a Auth) func(context.Context, func(gate.Leg)) (grant,
 			}
 			return grant{access: SecretString(l.AccessToken), expires: l.Expires}, nil
 		}
+		if b.isSpent(a, l) {
+			return grant{}, errSpent()
+		}
 		endpoint, err := b.checkEndpoint(l.TokenEndpoint)
 		if err != nil {
 			return grant{}, err
@@ -78,8 +81,11 @@ func (b *Broker) refreshed(a Auth) func(context.Context, func(gate.Leg)) (grant,
 			return grant{}, err
 		}
 		g, err := b.ask(ctx, r, leg)
-		if e := (*Error)(nil); errors.As(err, &e) && e.code != "" {
-			return grant{}, loginNeeded("the authorization server no longer accepts the login")
+		if e, ok := errors.AsType[*Error](err); ok && e.code != "" {
+			if e.code == codeInvalidGrant {
+				b.spent.Store(a.loginKey(), fingerprint(SecretString(l.RefreshToken)))
+			}
+			return grant{}, errSpent()
 		}
 		if err != nil {
 			return grant{}, err
@@ -161,67 +167,58 @@ func (b *Broker) saveLogin(ctx context.Context, a Auth, l login) error {
 	return keep.Set(ctx, a.loginKey(), NewSecret(text), "login")
 }
 
-// The states of a credential, for the operator.
-const (
-	StateOK          = "ok"
-	StateUnknown     = "" // not used yet
-	StateExpired     = "expired"
-	StateRefused     = "refused"
-	StateLoginNeeded = "login_needed"
-)
-
-// State says how the credential of a server is, without sending anything and
-// without waiting for a token that is being fetched.
-func (b *Broker) State(ctx context.Context, a Auth) string {
-	var key string
-	switch a.Mode {
-	case OAuth:
-		key = a.loginKey()
-		var e *Error
-		if _, err := b.loadLogin(ctx, a); errors.As(err, &e) && e.Reason == ReasonLoginNeeded {
-			return StateLoginNeeded
-		}
-	case ClientCredentials:
-		key = a.Identity()
-	case Delegated:
-		return StateUnknown // each caller's own affair
-	default:
-		return b.staticState(ctx, a)
-	}
-	return b.tokens.state(key)
-}
-
-func (b *Broker) staticState(ctx context.Context, a Auth) string {
-	if a.Mode == None || a.Mode == "" {
-		return StateOK
-	}
-	if _, err := resolve(ctx, b.options.Secrets, a.Credential); err != nil {
+// loginState is the state of what is kept of a login.
+func (b *Broker) loginState(ctx context.Context, a Auth) string {
+	l, err := b.loadLogin(ctx, a)
+	var e *Error
+	switch {
+	case errors.As(err, &e) && e.Reason == ReasonLoginNeeded:
+		return StateLoginNeeded
+	case err != nil:
 		return StateRefused
+	case l.RefreshToken != "" && b.isSpent(a, l):
+		return StateLoginNeeded
+	case l.RefreshToken == "" && !b.options.Now().Before(l.Expires):
+		return StateExpired
 	}
 	return StateOK
 }
 
-// state reads a slot unless it is busy.
+// isSpent reports whether the authorization server has said that the refresh
+// token of l is no good any more. Asking again would not change that, and some
+// servers take it for an attack.
+func (b *Broker) isSpent(a Auth, l login) bool {
+	of, ok := b.spent.Load(a.loginKey())
+	return ok && of == fingerprint(SecretString(l.RefreshToken))
+}
+
+func errSpent() *Error {
+	return loginNeeded("the authorization server no longer accepts the login")
+}
+
+// state reads a slot unless it is busy: whoever fetches a token now will know.
 func (c *cache) state(key string) string {
 	s := c.slot(key)
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	default:
-		return StateUnknown
+		return StateOK
 	}
-	var e *Error
+	e, known := errors.AsType[*Error](s.failure)
 	switch {
-	case errors.As(s.failure, &e) && e.Reason == ReasonLoginNeeded:
+	case s.failure == nil:
+		return StateOK
+	case known && e.Reason == ReasonLoginNeeded:
 		return StateLoginNeeded
-	case s.failure != nil:
+	case known && e.Reason == ReasonRefused && e.Status >= 400 && e.Status < 500:
 		return StateRefused
-	case s.token.IsZero():
-		return StateUnknown
-	case !c.now().Before(s.renew):
+	case !s.token.IsZero() && c.now().Before(s.expires):
+		return StateOK // early renewal failed; there is time to try again
+	case !s.token.IsZero():
 		return StateExpired
 	}
-	return StateOK
+	return StateRefused
 }
 
 // Logout forgets a login and tells the authorization server (RFC 7009). The
@@ -241,6 +238,7 @@ func (b *Broker) Logout(ctx context.Context, a Auth) error {
 	if err := b.tokens.put(ctx, a.loginKey(), grant{}); err != nil {
 		return err
 	}
+	b.standings.forgive(a.standingKey())
 	token := l.RefreshToken
 	if token == "" {
 		token = l.AccessToken

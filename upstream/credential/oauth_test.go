@@ -32,6 +32,7 @@ type provider struct {
 	registered []map[string]any
 	revoked    []string
 	basic      int // requests with client_secret_basic
+	asked      int // token requests
 }
 
 func newProvider(t *testing.T) *provider {
@@ -103,6 +104,7 @@ func (p *provider) authorize(w http.ResponseWriter, r *http.Request) {
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.asked++
 	r.ParseForm()
 	f := r.PostForm
 	client, secret := f.Get("client_id"), f.Get("client_secret")

@@ -14,17 +14,18 @@ func (b *Broker) Open(a Auth, p Purpose) (Session, error) {
 	if p.kind == noPurpose {
 		return nil, &Error{Reason: ReasonCallerWithout, Text: "a credential was asked for on nobody's behalf"}
 	}
+	v := verdict{&b.standings, a}
 	switch a.Mode {
 	case None, "":
-		return &static{}, nil
+		return &static{verdict: v}, nil
 	case Bearer:
-		return &static{secrets: b.options.Secrets, ref: a.Credential, name: "Authorization", prefix: "Bearer "}, nil
+		return &static{secrets: b.options.Secrets, ref: a.Credential, name: "Authorization", prefix: "Bearer ", verdict: v}, nil
 	case Header:
-		return &static{secrets: b.options.Secrets, ref: a.Credential, name: a.Header}, nil
+		return &static{secrets: b.options.Secrets, ref: a.Credential, name: a.Header, verdict: v}, nil
 	case ClientCredentials:
-		return &shared{cache: &b.tokens, key: a.Identity(), fetch: b.clientCredentials(a)}, nil
+		return &shared{cache: &b.tokens, key: a.Identity(), fetch: b.clientCredentials(a), verdict: v}, nil
 	case OAuth:
-		return &shared{cache: &b.tokens, key: a.loginKey(), fetch: b.refreshed(a)}, nil
+		return &shared{cache: &b.tokens, key: a.loginKey(), fetch: b.refreshed(a), verdict: v}, nil
 	case Delegated:
 		return b.openDelegated(a, p)
 	}
@@ -39,9 +40,11 @@ type static struct {
 	ref     Reference
 	name    string
 	prefix  string
+	verdict
 
 	mu     sync.Mutex
 	closed bool
+	sent   Secret // what the last leg went with
 }
 
 func (s *static) Header(ctx context.Context) (name, value string, err error) {
@@ -58,6 +61,9 @@ func (s *static) Header(ctx context.Context) (name, value string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	s.mu.Lock()
+	s.sent = secret
+	s.mu.Unlock()
 	return s.name, s.prefix + secret.Reveal(), nil
 }
 
@@ -65,7 +71,7 @@ func (s *static) Legs() []gate.Leg { return nil }
 
 func (s *static) Close() {
 	s.mu.Lock()
-	s.closed = true
+	s.closed, s.sent = true, Secret{}
 	s.mu.Unlock()
 }
 
