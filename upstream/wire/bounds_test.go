@@ -367,6 +367,23 @@ func TestConnectionsStayWarm(t *testing.T) {
 	}
 }
 
+func TestCloseIdleClosesIdleConnections(t *testing.T) {
+	closed := make(chan bool, 1)
+	s := serveBytes(t, func(w net.Conn, _ int, r sent) bool {
+		respond(w, "200 OK", "", response(r.id, "{}"))
+		closed <- untilClosed(w)
+		return false
+	})
+	e := endpoint(t, EndpointOptions{URL: s.url})
+	if _, failure := do(t, e, Request{Method: "initialize"}); failure != nil {
+		t.Fatal(failure)
+	}
+	e.CloseIdle()
+	if !<-closed {
+		t.Error("the connection is still open")
+	}
+}
+
 func descriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
