@@ -2,7 +2,9 @@ package upstream_test
 
 import (
 	"context"
+	"flag"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -308,23 +310,36 @@ func TestC37Deadline(t *testing.T) {
 	})
 }
 
-// TestC37Leaks meets every hostile kind many times over and counts what is left.
+var operations = flag.Int("operations", 100, "operations against each hostile kind in TestC37Leaks")
+
+// TestC37Leaks meets every hostile kind many times over and looks at what is
+// left: goroutines, connections and memory.
 func TestC37Leaks(t *testing.T) {
-	before := runtime.NumGoroutine()
+	goroutines, files, heap := runtime.NumGoroutine(), openFiles(), heapInUse()
 	t.Cleanup(func() { // after the played servers, which were registered later
-		if left := settle(before); left > 0 {
+		if left := settle(goroutines); left > 0 {
 			t.Errorf("%d goroutines are left", left)
 		}
+		if left := openFiles() - files; left > 5 {
+			t.Errorf("%d files and connections are left", left)
+		}
+		if grown := heapInUse() - heap; grown > 32<<20 {
+			t.Errorf("the heap has grown by %d MiB", grown>>20)
+		}
 	})
-	rounds := 50 / scale
+	rounds := max(*operations/2/scale, 1)
 	for _, kind := range upstreamtest.HostileKinds() {
 		s := upstreamtest.HostileServer(kind)
 		c := newClient(t, &store{}, nil, upstream.Server{ID: "demo", URL: play(t, s), Protocol: upstream.Legacy, Timeout: 50 * time.Millisecond})
+		turns := make(chan struct{}, 32)
 		var wg sync.WaitGroup
 		for range rounds {
+			turns <- struct{}{}
 			wg.Go(func() {
+				defer func() { <-turns }()
 				_, _ = c.List(t.Context(), "demo")
 				_, _ = call(t, c, "demo", "echo", "ada", upstream.CallOptions{})
+				s.Forget()
 			})
 		}
 		wg.Wait()
@@ -332,6 +347,23 @@ func TestC37Leaks(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
+}
+
+// openFiles counts the descriptors of this process, 0 where that is not to be
+// had.
+func openFiles() int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(entries)
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse)
 }
 
 func TestC39HangingServer(t *testing.T) { TestOneHangingServerHoldsUpNoOther(t) }

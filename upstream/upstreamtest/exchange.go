@@ -26,9 +26,6 @@ func (x *Exchange) Gone() <-chan struct{} { return x.http.Context().Done() }
 // Context ends when the client has hung up.
 func (x *Exchange) Context() context.Context { return x.http.Context() }
 
-// Server is who answers.
-func (x *Exchange) Server() *Server { return x.server }
-
 // Message frames a response with the request's id around rest, which is
 // `"result":…` or `"error":…`.
 func (x *Exchange) Message(rest string) string {
