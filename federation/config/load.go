@@ -29,7 +29,16 @@ const maxFile = 4 << 20
 
 // Load reads the file at path. The Config is nil when any problem is an error.
 func Load(path string) (*Config, Problems) {
-	fail := func(text string) (*Config, Problems) {
+	data, problems := Read(path)
+	if problems != nil {
+		return nil, problems
+	}
+	return Parse(path, data)
+}
+
+// Read returns the bytes of the file at path, for Parse.
+func Read(path string) ([]byte, Problems) {
+	fail := func(text string) ([]byte, Problems) {
 		return nil, Problems{{File: path, Text: text}}
 	}
 	f, err := os.Open(path)
@@ -47,7 +56,7 @@ func Load(path string) (*Config, Problems) {
 	if len(data) > maxFile {
 		return fail("is larger than 4 MiB and no configuration")
 	}
-	return Parse(path, data)
+	return data, nil
 }
 
 // cause leaves out the path that a *fs.PathError repeats.
