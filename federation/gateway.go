@@ -147,8 +147,11 @@ func (g *Gateway) openUpstream(cfg *config.Config) error {
 		g.Vault = vault.New(vault.Options{Store: g.State.Vault(), Identity: cfg.Vault.Identity, Secrets: g.Resolver, Now: g.now})
 		g.Resolver.Vault = g.Vault
 	}
-	broker := credential.NewBroker(credential.Options{Secrets: g.Resolver, Client: g.outbound.client(), CheckURL: g.outbound.CheckURL,
-		Logger: g.Logger, Now: g.now})
+	options := credential.Options{Secrets: g.Resolver, Client: g.outbound.client(), CheckURL: g.outbound.CheckURL, Logger: g.Logger, Now: g.now}
+	if g.Vault != nil { // a nil vault in the interface would look like one that is there
+		options.Keep = g.Vault
+	}
+	broker := credential.NewBroker(options)
 	g.credentials = broker
 	g.Upstream, err = upstream.New(upstream.Options{Network: way.network, Version: g.Version, Credentials: broker,
 		Store: g.State.Upstream(), Logger: g.Logger, Now: g.now})
