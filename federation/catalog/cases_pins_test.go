@@ -51,6 +51,9 @@ func TestC54ChangedDefinitionsAreOffUntilLookedAt(t *testing.T) {
 			if got := b.availability("mcp_mail_send"); got != gate.Enabled {
 				t.Errorf("listed again as it was enabled, it is %s", got)
 			}
+			if kept := b.store.state()["tool mail\x00send"]; strings.Count(kept, "definition") != 1 {
+				t.Errorf("the definition is stored more than once: %s", kept)
+			}
 		})
 	}
 }

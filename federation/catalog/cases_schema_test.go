@@ -121,6 +121,7 @@ func TestC29SchemasThatNeverEnd(t *testing.T) {
 		{"d beyond any parser", nest(9000), "strict JSON"},
 		{"d over the limit", nest(32), "nests 65 levels deep"},
 		{"e", wide(40000), "bytes, the limit is"},
+		{"e below the limit of a tool", `{"type":"object","description":"` + strings.Repeat("x", 128<<10) + `"}`, "bytes, the limit is 131072"},
 		{"e that fits", wide(2400), ""},
 		{"e with too many parts", `{"type":"object","allOf":[true` + strings.Repeat(`,{}`, 30000) + `]}`, "more than 4096 subschemas"},
 		{"f", `{"type":"object","$defs":{"a/b":{"type":"string"},"c%d":{"type":"integer"}},"properties":{"s":{"$ref":"#/$defs/a~1b"},"i":{"$ref":"#/$defs/c%25d"}}}`, ""},

@@ -16,6 +16,13 @@ import (
 // the store. Only tests change it.
 var maxVanished = 2 * maxTools
 
+// judgingLimit bounds the work that one listing can make. Five thousand honest
+// tools take some seconds; as many of the most intricate schemas that fit the
+// other bounds would take a quarter of an hour.
+const judgingLimit = 2 * time.Minute
+
+var errJudging = fmt.Errorf("its schemas take longer than %v to judge", judgingLimit)
+
 // Import takes over what list returns for one server, or with dryRun says what
 // it would take over. Imports of one server run one after the other. A refusal
 // is a *RefusedError and changes nothing but the server's LastRefusal.
@@ -41,9 +48,11 @@ func (c *Catalog) Import(ctx context.Context, id gate.ServerID, list func(contex
 	if n := len(listing.Tools); n > maxTools {
 		return c.refuse(report, &RefusedError{Server: id, Reason: fmt.Sprintf("it lists %d tools, the limit is %d; nothing is cut off, so nothing was imported", n, maxTools)})
 	}
-	verdicts, err := c.judgeAll(ctx, id, listing)
+	judging, cancel := context.WithTimeoutCause(ctx, judgingLimit, errJudging)
+	defer cancel()
+	verdicts, err := c.judgeAll(judging, id, listing)
 	if err != nil {
-		return c.refuse(report, &RefusedError{Server: id, Reason: "the import was given up", Cause: err})
+		return c.refuse(report, &RefusedError{Server: id, Reason: "the import was given up: " + err.Error(), Cause: err})
 	}
 	return c.take(report, settings, verdicts)
 }

@@ -439,3 +439,16 @@ func TestEverythingAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestImportEndsWithItsContext(t *testing.T) {
+	b := open(t, newMemory(), server("s"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("the operator left")
+	r, err := b.Import(ctx, "s", func(context.Context) (catalog.Listing, error) {
+		cancel(gone)
+		return listing(tool("a", "")), nil
+	}, false)
+	if !errors.Is(err, gone) || r.Refusal != "the import was given up: the operator left" || b.Snapshot().Tool("mcp_s_a") != nil {
+		t.Errorf("%q, %v", r.Refusal, err)
+	}
+}
