@@ -14,6 +14,7 @@ import (
 	"gatehouse/upstream"
 	"gatehouse/upstream/credential"
 	"gatehouse/upstream/upstreamtest"
+	"gatehouse/upstream/upstreamtest/conformance"
 	"gatehouse/upstream/wire"
 )
 
@@ -243,4 +244,45 @@ func TestHostileHandlers(t *testing.T) {
 	if h := upstreamtest.Hostile("kind"); h != nil {
 		t.Error("an unknown kind has a handler")
 	}
+}
+
+// TestBudgetErrors writes down what an operator reads when time runs out.
+func TestBudgetErrors(t *testing.T) {
+	play := func(script func(*upstreamtest.Server, *conformance.Clock)) (*upstream.Client, *upstreamtest.Server) {
+		s := upstreamtest.New(upstreamtest.Profile{})
+		clock := conformance.NewClock()
+		script(s, clock)
+		return newClient(t, &store{}, clock.Now, upstream.Server{ID: "crm", URL: play(t, s), Protocol: upstream.Legacy}), s
+	}
+	t.Run("not sent", func(t *testing.T) {
+		c, s := play(func(s *upstreamtest.Server, clock *conformance.Clock) {
+			s.OnRequest = func(*upstreamtest.Request) { clock.Advance(10 * time.Second) }
+		})
+		_, err := call(t, c, "crm", "echo", "ada", upstream.CallOptions{})
+		failed := failure(t, err)
+		want := `server "crm": our limit of 20s is spent (initialize 10.0s, initialized 10.0s); tools/call was not sent; raise [operation] timeout, or timeout of this server`
+		if err.Error() != want || failed.Verdict != gate.NotSent || failed.Reason != upstream.ReasonBudget || len(failed.Outcome.Legs) != 2 {
+			t.Errorf("%+v:\n got %v\nwant %s", failed, err, want)
+		}
+		if s.Count("tools/call") != 0 {
+			t.Error("it was sent nevertheless")
+		}
+	})
+	t.Run("cut short", func(t *testing.T) {
+		c, _ := play(func(s *upstreamtest.Server, clock *conformance.Clock) {
+			s.OnRequest = func(r *upstreamtest.Request) {
+				clock.Advance(map[string]time.Duration{"initialize": 19500 * time.Millisecond, "tools/call": 500 * time.Millisecond}[r.Method])
+			}
+			s.On("tools/call", func(x *upstreamtest.Exchange) {
+				x.Event(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+				<-x.Gone()
+			})
+		})
+		_, err := call(t, c, "crm", "echo", "ada", upstream.CallOptions{})
+		failed := failure(t, err)
+		want := `server "crm": our limit of 20s is spent (initialize 19.5s, initialized 0.0s, tools/call 0.5s); tools/call was cut short while the server waited for an answer to "roots/list", which we never give; raise [operation] timeout, or timeout of this server; whether the tool ran is unknown`
+		if err.Error() != want || failed.Verdict != gate.OutcomeUnknown {
+			t.Errorf("%+v:\n got %v\nwant %s", failed, err, want)
+		}
+	})
 }
