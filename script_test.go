@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -35,6 +36,7 @@ func TestScript(t *testing.T) {
 			"await":   await,
 			"screen":  screen,
 			"waiting": waiting,
+			"demo":    demo,
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})
@@ -105,6 +107,26 @@ func waiting(ts *testscript.TestScript, _ bool, _ []string) {
 		}
 		if time.Now().After(deadline) {
 			ts.Fatalf("no call waits for a person")
+		}
+	}
+}
+
+// demo waits until `serve --demo` is ready, and puts its configuration's path
+// into CONFIG.
+func demo(ts *testscript.TestScript, _ bool, _ []string) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		found, err := filepath.Glob(filepath.Join(ts.Getenv("TMPDIR"), "gatehouse-demo-*", "gatehouse.db.sock"))
+		ts.Check(err)
+		if len(found) > 0 {
+			config := filepath.Join(filepath.Dir(found[0]), "gatehouse.toml")
+			if ts.Exec("gatehouse", "--config", config, "call", "gatehouse_status") == nil &&
+				bytes.Contains([]byte(ts.ReadFile("stdout")), []byte("12 enabled")) {
+				ts.Setenv("CONFIG", config)
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("the demo is not ready")
 		}
 	}
 }
