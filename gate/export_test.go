@@ -11,3 +11,10 @@ var Redact = redact
 
 // StopAlarm leaves ringing to Sweep.
 func (g *Gate) StopAlarm() { g.clock.stop() }
+
+// Meters is how many callers and servers the budget remembers.
+func (g *Gate) Meters() int {
+	g.budget.mu.Lock()
+	defer g.budget.mu.Unlock()
+	return len(g.budget.meters)
+}

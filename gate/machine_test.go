@@ -17,7 +17,7 @@ import (
 	"gatehouse/gate/ledger"
 )
 
-var steps = flag.Int("steps", 5000, "how many random steps TestMachine makes")
+var steps = flag.Int("steps", 3000, "how many random steps TestMachine makes")
 
 // A machine does to a gate and a real ledger what callers, people, operators and
 // crashes do, in any order, and holds it to what must always be true. It knows

@@ -52,6 +52,8 @@ func (g *Gate) Submit(ctx context.Context, s Snapshot, c *Caller, call Call) Rul
 	case r.Reason != "":
 		return g.refuse(ctx, r, Refusal{Reason: r.Reason, Detail: r.Detail, Argument: r.Argument})
 	}
+	// A call is charged here and only here. A question keeps what was charged,
+	// whatever the answer is: what it spends is somebody's attention.
 	if short := g.budget.take(r.caller, r.Tool); short != nil {
 		return g.refuse(ctx, r, *short)
 	}

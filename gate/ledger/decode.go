@@ -163,5 +163,5 @@ func intact(line []byte) bool {
 	h.Write(line[at+hashSize:])
 	// The member is compared as text: 'a' and 'A' are one digit, and two bytes.
 	member := hashKey + hex.EncodeToString(h.Sum(nil)) + `",`
-	return string(line[at:at+hashSize]) == member && rawjson.Check(line) == nil
+	return string(line[at:at+hashSize]) == member
 }

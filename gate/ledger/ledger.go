@@ -92,7 +92,9 @@ type request struct {
 
 // Append implements gate.Ledger. When ctx ends while the entries are being
 // written, it returns an error although they may become durable; an intent among
-// them is then settled as not sent.
+// them is then settled as not sent. A crash while they are written may leave the
+// first of them: then nobody was told that they are there, and an approval among
+// them counts as used.
 func (l *Ledger) Append(ctx context.Context, entries ...*gate.Entry) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ledger: nothing was written: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,4 +173,48 @@ func TestTail(t *testing.T) {
 		t.Errorf("%d segments, want several", len(files))
 	}
 	verifyGood(t, dir)
+}
+
+// Entries can be longer than any buffer.
+func TestLongEntries(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, ledger.Options{Dir: dir})
+	long := strings.Repeat("0123456789", 100_000)
+	put(t, l, &gate.Entry{Kind: gate.KindIntent, Arguments: long}, &gate.Entry{Kind: gate.KindIntent, Arguments: long})
+	closeLedger(t, l)
+	open(t, ledger.Options{Dir: dir})
+	all := read(t, dir)
+	if len(all) != 4 || all[0].Arguments != long || all[2].Intent != 1 {
+		t.Errorf("%d entries", len(all))
+	}
+	verifyGood(t, dir)
+	var last []uint64
+	err := ledger.Tail(t.Context(), dir, 3, false, func(_ []byte, e gate.Entry) error {
+		last = append(last, e.Number)
+		return nil
+	})
+	if err != nil || len(last) != 3 || last[0] != 2 {
+		t.Errorf("the last three are %v, %v", last, err)
+	}
+}
+
+func TestErrorsNameThePlace(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{&ledger.InUseError{Dir: "x.ledger", PID: 4711}, "x.ledger: in use by process 4711"},
+		{&ledger.InUseError{Dir: "x.ledger"}, "x.ledger: in use by another process"},
+		{&ledger.Fault{Number: 4, File: "1.jsonl", Line: 3, Text: "does not follow 3"}, "1.jsonl:3: record 4: does not follow 3"},
+	} {
+		if got := test.err.Error(); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+	if _, err := ledger.Open(ledger.Options{}); err == nil {
+		t.Error("a ledger without a directory was opened")
+	}
+	if _, err := ledger.Verify(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a directory that does not exist was verified")
+	}
 }

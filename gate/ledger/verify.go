@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"gatehouse/gate"
+	"gatehouse/gate/rawjson"
 )
 
 // A Report is what Verify found.
@@ -125,7 +126,7 @@ func (v *verifier) entry(line []byte) {
 	}
 	if !intact(line) {
 		v.bad(k.number, "its hash is not the hash of the line; the file was edited or is damaged")
-	} else if _, err := decode(line); err != nil {
+	} else if err := rawjson.CheckSyntax(line); err != nil {
 		v.bad(k.number, "cannot be read: "+err.Error())
 	}
 	v.note(k, line)
