@@ -132,6 +132,11 @@ func TestLargeReadersAreNotKept(t *testing.T) {
 	if r.src == nil {
 		t.Error("a reader with a large buffer was made ready for reuse")
 	}
+	r = &eventReader{src: strings.NewReader(""), data: make([]byte, 0, keptEventBytes+1)}
+	r.release()
+	if r.src == nil {
+		t.Error("a reader with large data was made ready for reuse")
+	}
 	r = &eventReader{src: strings.NewReader("")}
 	r.release()
 	if r.src != nil {

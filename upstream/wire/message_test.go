@@ -240,6 +240,20 @@ func TestC06_RequestIDs(t *testing.T) {
 	}
 }
 
+func TestKindNames(t *testing.T) {
+	seen := map[string]bool{}
+	for k := HostRefused; k <= Cancelled; k++ {
+		name := k.String()
+		if name == "" || name == "none" || name == "unknown" || seen[name] {
+			t.Errorf("kind %d is called %q", k, name)
+		}
+		seen[name] = true
+	}
+	if got := (Cancelled + 1).String(); got != "unknown" {
+		t.Errorf("a kind that is none is called %q", got)
+	}
+}
+
 func TestEncode(t *testing.T) {
 	for _, test := range []struct {
 		request Request

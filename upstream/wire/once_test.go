@@ -257,9 +257,17 @@ func TestWrote_NotBeforeTheCredential(t *testing.T) {
 	if _, failure := do(t, e, r); !errors.Is(failure, cause) {
 		t.Errorf("%v does not hold the credential's error", failure)
 	}
+	r.Credential = func(context.Context) (string, string, error) { return "X-Api-Key", "K", cause }
+	if _, failure := do(t, e, r); !errors.Is(failure, cause) {
+		t.Errorf("%v does not hold the error that came beside a value", failure)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, failure := doIn(t, ctx, e, work())
+	r.Credential = func(context.Context) (string, string, error) {
+		t.Error("a credential was asked for after the end")
+		return "", "", nil
+	}
+	_, failure := doIn(t, ctx, e, r)
 	wantKind(t, failure, Cancelled)
 	if failure.Wrote || len(s.requests()) != 0 {
 		t.Errorf("wrote %t, the server got %d requests", failure.Wrote, len(s.requests()))
@@ -282,6 +290,10 @@ func TestCredentialIsSent(t *testing.T) {
 	if failure != nil {
 		t.Fatal(failure)
 	}
+	none := func(context.Context) (string, string, error) { return "", "", nil }
+	if _, failure := do(t, e, Request{Method: "tools/list", Credential: none}); failure != nil {
+		t.Errorf("without a credential: %v", failure)
+	}
 	status, err := e.Delete(t.Context(), header, func(context.Context) (string, string, error) { return "Authorization", "Bearer T", nil })
 	if err != nil || status != 200 {
 		t.Fatalf("DELETE: %d, %v", status, err)
@@ -293,8 +305,9 @@ func TestCredentialIsSent(t *testing.T) {
 	if header.Get("X-Api-Key") != "inbound" {
 		t.Error("the caller's header was written to")
 	}
-	if got[1].method != "DELETE" || got[1].body != "" || got[1].header.Get("Authorization") != "Bearer T" || got[1].header.Get("User-Agent") != "gatehouse/1" {
-		t.Errorf("the DELETE was %+v", got[1])
+	last := got[len(got)-1]
+	if last.method != "DELETE" || last.body != "" || last.header.Get("Authorization") != "Bearer T" || last.header.Get("User-Agent") != "gatehouse/1" {
+		t.Errorf("the DELETE was %+v", last)
 	}
 }
 
@@ -364,6 +377,38 @@ func TestCountedConn(t *testing.T) {
 	c.written.Add(1)
 	if x.neverLeft() {
 		t.Error("a byte may have left")
+	}
+}
+
+// Only a work request learns its connection, and only one that can be told.
+func TestWorkRequestLearnsItsConnection(t *testing.T) {
+	x := &exchange{request: &Request{}}
+	if httptrace.ContextClientTrace(x.dialing(t.Context())) != nil {
+		t.Error("any request is traced")
+	}
+	x.request.Once = true
+	trace := httptrace.ContextClientTrace(x.dialing(t.Context()))
+	if trace == nil || trace.GotConn == nil {
+		t.Fatal("a work request is not traced")
+	}
+	here, there := net.Pipe()
+	here.Close()
+	there.Close()
+	trace.GotConn(httptrace.GotConnInfo{Conn: here})
+	if x.conn != nil {
+		t.Error("a connection that counts nothing was noted")
+	}
+}
+
+// A DELETE does not wait for the end of its answer either.
+func TestDeleteIsNotWaitedFor(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		e := startServer(t, func(w http.ResponseWriter, r *http.Request) { trickle(w, r, "text/plain", "x", 10*time.Millisecond) }, http2)
+		start := time.Now()
+		if status, err := e.Delete(t.Context(), nil, nil); status != 200 || err != nil || time.Since(start) > 3*time.Second {
+			t.Errorf("http2 %t: %d, %v after %s", http2, status, err, time.Since(start))
+		}
+		e.CloseIdle()
 	}
 }
 
