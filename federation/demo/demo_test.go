@@ -83,6 +83,37 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// TestMisbehaviours sees that each kind does what it says, to a client that
+// takes everything.
+func TestMisbehaviours(t *testing.T) {
+	for kind, want := range map[string]string{
+		"wrong-id":       `"id":"somebody-else-1"`,
+		"oversize":       strings.Repeat("x", 3<<20),
+		"twice":          "data: {\"jsonrpc\":\"2.0\",\"id\":\"a-1\",\"result\":{\"content\":[]}}\n\ndata: ",
+		"both":           `"error":{"code":1`,
+		"array":          `"result":[]`,
+		"duplicate-keys": "the other",
+		"invalid-utf8":   "\xff\xfe",
+		"deep":           strings.Repeat("[", 100_000),
+		"big-header":     `"content":[]`,
+	} {
+		got := post(t, start(t, kind), "tools/call", `"name":"echo","arguments":{},`, "Mcp-Name", "echo")
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: got %.300s", kind, got)
+		}
+	}
+	if got := post(t, start(t, "bomb"), "tools/call", `"name":"echo","arguments":{},`, "Mcp-Name", "echo"); len(got) < 32<<20 {
+		t.Errorf("bomb: got %d bytes", len(got))
+	}
+	endless := start(t, "endless")
+	if got := post(t, endless, "tools/list", "") + post(t, endless, "tools/list", `"cursor":"p1",`); !strings.Contains(got, `"nextCursor":"p2"`) {
+		t.Errorf("endless: got %s", got)
+	}
+	if got := post(t, start(t, "escapes"), "tools/list", ""); !strings.Contains(got, `\u001b[2J`) {
+		t.Errorf("escapes: got %s", got)
+	}
+}
+
 func TestRugPullChangesADefinition(t *testing.T) {
 	url := start(t, "rug-pull")
 	if first, second := post(t, url, "tools/list", ""), post(t, url, "tools/list", ""); first == second {

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // A misbehaviour stands before a handler and does what that would not.
@@ -49,6 +51,68 @@ var misbehaviours = map[string]misbehaviour{
 		on("tools/list", func(w http.ResponseWriter, _ *http.Request, e envelope) {
 			reply(w, e.ID, `{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"painted","description":"\u001b[2J\u001b[31mred\u001b[0m and \u202edesrever\u202c","inputSchema":{"type":"object"}},{"name":"na\u200bme","inputSchema":{"type":"object"}}]}`)
 		})},
+	"silent": {"nothing is ever answered", func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	}},
+	"both": {"calls are answered with a result and an error", answering(
+		`{"jsonrpc":"2.0","id":%s,"result":{"content":[]},"error":{"code":1,"message":"and an error"}}`)},
+	"array": {"calls are answered with an array as the result", answering(
+		`{"jsonrpc":"2.0","id":%s,"result":[]}`)},
+	"duplicate-keys": {"calls are answered with two results under one key", answering(
+		`{"jsonrpc":"2.0","id":%s,"result":{"content":[]},"result":{"content":[{"type":"text","text":"the other"}]}}`)},
+	"invalid-utf8": {"calls are answered with bytes that are no text", answering(
+		`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"` + "\xff\xfe" + `"}]}}`)},
+	"deep": {"calls are answered with 100000 arrays inside each other", answering(
+		`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"deep":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}}`)},
+	"endless": {"listings never end: every page names a next one",
+		on("tools/list", func() func(http.ResponseWriter, *http.Request, envelope) {
+			var page atomic.Int64
+			return func(w http.ResponseWriter, _ *http.Request, e envelope) {
+				n := page.Add(1)
+				reply(w, e.ID, fmt.Sprintf(`{"resultType":"complete","ttlMs":0,"cacheScope":"private","nextCursor":"p%d","tools":[{"name":"t%d","inputSchema":{"type":"object"}}]}`, n, n))
+			}
+		}())},
+	"trickle": {"calls are answered one byte a second",
+		on("tools/call", func(w http.ResponseWriter, r *http.Request, e envelope) {
+			w.Header().Set("Content-Type", "application/json")
+			for _, b := range fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, e.ID) {
+				w.Write([]byte{b})
+				_ = http.NewResponseController(w).Flush() // the peer may be gone
+				select {
+				case <-time.After(time.Second):
+				case <-r.Context().Done():
+					return
+				}
+			}
+		})},
+	"bomb": {"calls are answered with 32 MiB, compressed to a few KiB",
+		on("tools/call", func(w http.ResponseWriter, _ *http.Request, e envelope) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			defer z.Close()
+			fmt.Fprintf(z, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, e.ID)
+			zeros := bytes.Repeat([]byte("0"), 1<<20)
+			for range 32 {
+				if _, err := z.Write(zeros); err != nil {
+					return
+				}
+			}
+			fmt.Fprint(z, `"}]}}`)
+		})},
+	"big-header": {"calls are answered with a header of 1 MiB",
+		on("tools/call", func(w http.ResponseWriter, _ *http.Request, e envelope) {
+			w.Header().Set("X-Big", strings.Repeat("x", 1<<20))
+			reply(w, e.ID, `{"content":[]}`)
+		})},
+}
+
+// answering answers calls with text, in which %s is the request's id.
+func answering(text string) func(http.Handler) http.Handler {
+	return on("tools/call", func(w http.ResponseWriter, _ *http.Request, e envelope) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, text, e.ID)
+	})
 }
 
 // HostileKinds lists the kinds of misbehaviour and what each does, in order.
