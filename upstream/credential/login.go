@@ -104,9 +104,9 @@ func (l *Login) authorizationURL(endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-// owns reports whether an answer carries the state of this login.
-func (l *Login) owns(query url.Values) bool {
-	return subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(l.state)) == 1
+// sameState reports whether an answer carries the state of a login.
+func sameState(answer url.Values, state string) bool {
+	return subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(state)) == 1
 }
 
 // Finish takes the query of the url that the browser came back to, exchanges
@@ -118,7 +118,7 @@ func (l *Login) Finish(ctx context.Context, query url.Values) error {
 	}
 	verifier := l.verifier
 	l.verifier = Secret{}
-	if !l.owns(query) {
+	if !sameState(query, l.state) {
 		return loginFailed("the answer does not belong to this login; begin another and use its url")
 	}
 	if iss := query.Get("iss"); iss != l.Issuer && (query.Has("iss") || l.iss) {

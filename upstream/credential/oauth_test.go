@@ -238,7 +238,7 @@ func logIn(t *testing.T, b *Broker, a Auth, o LoginOptions) error {
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("the browser ended on HTTP %d", resp.StatusCode)
 	}
-	query, err := receiver.Wait(t.Context(), l)
+	query, err := receiver.Wait(t.Context(), l.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,13 +59,18 @@ func (r *Receiver) callback(w http.ResponseWriter, req *http.Request) {
 	w.Write([]byte("You can close this window; the terminal says how the login went.\n"))
 }
 
-// Wait returns the query that belongs to l. Others are passed over, so that a
-// page that guesses the port cannot spoil the login.
-func (r *Receiver) Wait(ctx context.Context, l *Login) (url.Values, error) {
+// Wait returns the query that answers the login of that url. Others are passed
+// over, so that a page that guesses the port cannot spoil the login.
+func (r *Receiver) Wait(ctx context.Context, loginURL string) (url.Values, error) {
+	u, err := url.Parse(loginURL)
+	if err != nil || !u.Query().Has("state") {
+		return nil, loginFailed("the login has no url to wait for")
+	}
+	state := u.Query().Get("state")
 	for {
 		select {
 		case query := <-r.answers:
-			if l.owns(query) {
+			if sameState(query, state) {
 				return query, nil
 			}
 		case <-ctx.Done():

@@ -155,6 +155,27 @@ const (
 	StateLoginNeeded = "login needed"
 )
 
+// Marked reports whether a server has refused our credential as it is now, so
+// that nothing but an explicit request should go there. It sends nothing.
+func (b *Broker) Marked(ctx context.Context, a Auth) bool {
+	if b.standings.count.Load() == 0 {
+		return false
+	}
+	key, none := a.standingKey(), [sha256.Size]byte{}
+	if b.standings.marked(key, none) {
+		return true
+	}
+	ref := a.Credential
+	if a.Mode == Delegated {
+		ref = a.DiscoveryCredential
+	}
+	if ref.IsZero() {
+		return false
+	}
+	secret, err := resolve(ctx, b.options.Secrets, ref)
+	return err == nil && b.standings.marked(key, fingerprint(secret))
+}
+
 // State says how the credential of a server is, without sending anything and
 // without waiting for a token that is being fetched.
 func (b *Broker) State(ctx context.Context, a Auth) string {
@@ -163,53 +184,33 @@ func (b *Broker) State(ctx context.Context, a Auth) string {
 		if state := b.loginState(ctx, a); state != StateOK {
 			return state
 		}
-		return b.sharedState(a, a.loginKey())
+		return b.judged(ctx, a, b.tokens.state(a.loginKey()))
 	case ClientCredentials:
 		if _, err := resolve(ctx, b.options.Secrets, a.ClientSecret); err != nil {
 			return StateRefused
 		}
-		return b.sharedState(a, a.Identity())
-	case Delegated:
-		return b.delegatedState(ctx, a)
-	case None, "":
-		return b.judged(a, [sha256.Size]byte{})
+		return b.judged(ctx, a, b.tokens.state(a.Identity()))
 	}
-	secret, err := resolve(ctx, b.options.Secrets, a.Credential)
-	if err != nil {
-		return StateRefused
+	// What is left is the operator's own, or of mode "delegated" the part that is
+	// the same for all callers: the credential for import and test.
+	for _, ref := range []Reference{a.Credential, a.DiscoveryCredential} {
+		if ref.IsZero() {
+			continue
+		}
+		if _, err := resolve(ctx, b.options.Secrets, ref); err != nil {
+			return StateRefused
+		}
 	}
-	return b.judged(a, fingerprint(secret))
+	return b.judged(ctx, a, StateOK)
 }
 
-// judged is what the server thinks of a credential that is in order as such.
-func (b *Broker) judged(a Auth, of [sha256.Size]byte) string {
-	if b.standings.marked(a.standingKey(), of) {
+// judged is the state of a credential, in which it is of no use when the server
+// refuses it.
+func (b *Broker) judged(ctx context.Context, a Auth, state string) string {
+	if state == StateOK && b.Marked(ctx, a) {
 		return StateRefused
 	}
-	return StateOK
-}
-
-// delegatedState is about what is the same for all callers: the credential for
-// import and test, and whether the server takes exchanged tokens at all.
-func (b *Broker) delegatedState(ctx context.Context, a Auth) string {
-	if b.judged(a, [sha256.Size]byte{}) != StateOK {
-		return StateRefused
-	}
-	if a.DiscoveryCredential.IsZero() {
-		return StateOK
-	}
-	secret, err := resolve(ctx, b.options.Secrets, a.DiscoveryCredential)
-	if err != nil {
-		return StateRefused
-	}
-	return b.judged(a, fingerprint(secret))
-}
-
-func (b *Broker) sharedState(a Auth, key string) string {
-	if state := b.tokens.state(key); state != StateOK {
-		return state
-	}
-	return b.judged(a, [sha256.Size]byte{})
+	return state
 }
 
 // fingerprint tells one credential from the next within this process.
