@@ -28,6 +28,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", g.serveReady)
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource", g.serveMetadata)
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", g.serveMetadata)
+	mux.HandleFunc("GET "+clientDocumentPath, g.serveClientDocument)
 	return g.guard(mux)
 }
 

@@ -44,11 +44,14 @@ type Gateway struct {
 	Logger   *slog.Logger
 	Version  string
 
-	outbound    outbound // the way to everything that is no upstream
+	outbound    outbound   // the way to everything that is no upstream
+	reloading   sync.Mutex // one configuration comes into force at a time
+	waiting     atomic.Pointer[Waiting]
 	sessions    *sessions
 	listeners   *listeners
 	failures    *authFailures
 	credentials *credential.Broker
+	logins      logins
 	serverInfo  []byte // {"name":"gatehouse","version":…}, encoded once
 	now         func() time.Time
 

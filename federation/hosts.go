@@ -89,7 +89,8 @@ func canonicalHost(host string) string {
 // publicURL is how clients reach us, without a path.
 func publicURL(l config.Listen) string {
 	if l.PublicURL != "" {
-		return strings.TrimSuffix(l.PublicURL, "/")
+		// Some write it with the endpoint's own path, which we add.
+		return strings.TrimSuffix(strings.TrimSuffix(l.PublicURL, "/"), "/mcp")
 	}
 	if l.TLS() {
 		return "https://" + l.Address

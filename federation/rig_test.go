@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -30,6 +31,8 @@ type rig struct {
 	tokens   map[string]string
 	dir      string
 	nextID   int
+	logger   *slog.Logger     // nil: silent
+	now      func() time.Time // nil: time.Now
 }
 
 // newRig starts a gateway with callers alice (administrator, local), bob (no
@@ -69,7 +72,7 @@ func (r *rig) open(file string) {
 	if cfg == nil {
 		r.t.Fatal(problems.Error())
 	}
-	g, err := Open(context.Background(), cfg, Options{Version: "test"})
+	g, err := Open(context.Background(), cfg, Options{Version: "test", Logger: r.logger, Now: r.now})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (a *app) secretCommand() *cobra.Command {
 			})
 		},
 	}
-	return orDefault(group("secret", "Keep secrets in the vault", set, listing, remove), listing)
+	return orDefault(group("secret", "Keep secrets in the vault", set, listing, remove, a.rekeyCommand()), listing)
 }
 
 // readSecret takes the value from a prompt that does not show it, or from

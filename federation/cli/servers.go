@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gatehouse/federation/control"
+	"gatehouse/upstream/credential"
 )
 
 func (a *app) serversCommand() *cobra.Command {
@@ -60,7 +61,7 @@ func (a *app) listServers(ctx context.Context, api control.API) error {
 			{text: fmt.Sprintf("%d/%d", s.ToolsEnabled, s.Tools)}, {text: ago(s.LastContact)}, {note, colour}})
 	}
 	a.table([]string{"ID", "DATA CLASS", "ERA", "TOOLS", "CONTACT", "NOTE"}, rows)
-	return nil
+	return a.warnWaiting(ctx, api)
 }
 
 // serverNote is the one thing to know about a server first.
@@ -70,6 +71,10 @@ func serverNote(s control.Server) (note, colour string) {
 		return "switched off", yellow
 	case s.URL == "":
 		return "no url: supplies nothing", yellow
+	case s.CredentialState == credential.StateLoginNeeded:
+		return "login needed: gatehouse login " + s.ID, red
+	case s.CredentialState != credential.StateOK:
+		return "credential " + s.CredentialState, red
 	case s.Class == "unclassified":
 		return "no data class: supplies nothing", yellow
 	case s.ImportError != "":

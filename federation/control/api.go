@@ -32,6 +32,8 @@ type API interface {
 	Disable(ctx context.Context, patterns []string) ([]ToolChange, error)
 	Explain(ctx context.Context, tool, caller string) (Explanation, error)
 
+	Reloads
+
 	Approvals(ctx context.Context) ([]Approval, error)
 	Approval(ctx context.Context, number uint64) (Approval, error)
 	Decide(ctx context.Context, number uint64, approve bool) error
@@ -39,6 +41,11 @@ type API interface {
 	Secrets(ctx context.Context) ([]Secret, error)
 	SetSecret(ctx context.Context, name string, value []byte) error
 	RemoveSecret(ctx context.Context, name string) error
+	// RekeySecrets seals every secret for the identity that the reference names,
+	// and says how many there are.
+	RekeySecrets(ctx context.Context, identity string) (int, error)
+
+	Logins
 
 	// Call makes one call as a caller, who is held to what that caller may do. It
 	// needs no token. A nil ask says that there is nobody to ask.
@@ -59,6 +66,8 @@ type Status struct {
 	Approvals  int       `json:"approvals"`
 	NotReady   []string  `json:"not_ready"` // why calls cannot be taken; empty: they can
 	Started    time.Time `json:"started"`
+	// Waiting is a file that is not in force, and why; nil: there is none.
+	Waiting *federation.Waiting `json:"waiting"`
 }
 
 // A Server is one [[server]] and what is known of it.
@@ -70,6 +79,7 @@ type Server struct {
 	Class            string     `json:"data_class"`
 	RequiresApproval bool       `json:"requires_approval"`
 	Auth             string     `json:"auth"`
+	CredentialState  string     `json:"credential_state"` // ok, expired, refused, login needed
 	Era              string     `json:"era"`
 	LastContact      *time.Time `json:"last_contact"`
 	LastLatencyMS    *float64   `json:"last_latency_ms"`

@@ -54,6 +54,7 @@ func (l *Local) Status(context.Context) (Status, error) {
 		Servers:    len(cfg.Servers),
 		Approvals:  len(l.g.Gate.Questions()),
 		NotReady:   l.g.Ready(),
+		Waiting:    l.g.Waiting(),
 	}
 	for _, e := range l.g.Catalog.Tools("") {
 		if !e.Own {
@@ -67,7 +68,7 @@ func (l *Local) Status(context.Context) (Status, error) {
 }
 
 // Servers implements API.
-func (l *Local) Servers(context.Context) ([]Server, error) {
+func (l *Local) Servers(ctx context.Context) ([]Server, error) {
 	cfg := l.g.Config()
 	stored := map[gate.ServerID]catalog.StoredServer{}
 	for _, s := range l.g.Catalog.Servers() {
@@ -80,7 +81,9 @@ func (l *Local) Servers(context.Context) ([]Server, error) {
 	out := make([]Server, 0, len(cfg.Servers))
 	for i := range cfg.Servers {
 		id := cfg.Servers[i].ID
-		out = append(out, l.server(&cfg.Servers[i], stored[id], tools[id]))
+		s := l.server(&cfg.Servers[i], stored[id], tools[id])
+		s.CredentialState = l.g.CredentialState(ctx, &cfg.Servers[i])
+		out = append(out, s)
 	}
 	return out, nil
 }
@@ -144,6 +147,11 @@ func (l *Local) Import(ctx context.Context, ids []string, all, dryRun bool) ([]I
 		running.Go(func() { // each is bounded by its server's budget
 			slots <- struct{}{}
 			defer func() { <-slots }()
+			if all && l.g.Shunned(ctx, cfg.Server(gate.ServerID(id))) {
+				reports[i] = ImportReport{Server: gate.ServerID(id), DryRun: dryRun,
+					Refusal: "it refuses our credential and is left alone; change the credential, or name the server to try again"}
+				return
+			}
 			reports[i], errs[i] = l.importOne(ctx, gate.ServerID(id), dryRun)
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -61,7 +62,10 @@ func (s *Socket) Close(ctx context.Context) (err error) {
 
 func handler(api API, g *federation.Gateway, logger *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
-	for name, run := range operations(api) {
+	all := operations(api)
+	maps.Copy(all, loginOperations(api))
+	maps.Copy(all, reloadOperations(api))
+	for name, run := range all {
 		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
 			in, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 			if err != nil {
