@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func TestScript(t *testing.T) {
 			"screen":  screen,
 			"waiting": waiting,
 			"demo":    demo,
+			"post":    post,
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})
@@ -129,6 +131,25 @@ func demo(ts *testscript.TestScript, _ bool, _ []string) {
 			ts.Fatalf("the demo is not ready")
 		}
 	}
+}
+
+// post STATUS URL AUTHORIZATION FILE posts a message, wants that status, and puts
+// the id of the session that comes with the answer into SESSION.
+func post(ts *testscript.TestScript, _ bool, args []string) {
+	req, err := http.NewRequest(http.MethodPost, args[1], strings.NewReader(ts.ReadFile(args[3])))
+	ts.Check(err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if args[2] != "" {
+		req.Header.Set("Authorization", args[2])
+	}
+	resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
+	ts.Check(err)
+	resp.Body.Close()
+	if got := strconv.Itoa(resp.StatusCode); got != args[0] {
+		ts.Fatalf("status %s, want %s", got, args[0])
+	}
+	ts.Setenv("SESSION", resp.Header.Get("Mcp-Session-Id"))
 }
 
 // What changes from run to run on a screen, and how a golden file writes it.

@@ -80,11 +80,13 @@ func (a *app) connectTo(ctx context.Context, cfg *config.Config) (control.API, f
 		return nil, nil, err
 	}
 	g, err := federation.Open(ctx, cfg, federation.Options{Version: a.version})
-	if _, inUse := errors.AsType[*state.InUseError](err); inUse {
+	if inUse, ok := errors.AsType[*state.InUseError](err); ok {
 		// A daemon that is just starting holds the file before it answers.
 		if remote, again := control.Dial(ctx, cfg.SocketPath()); again == nil {
 			return remote, remote.Close, nil
 		}
+		return nil, nil, fmt.Errorf("%w; the command would have talked to it through %s, which does not answer; wait for that process or stop it",
+			inUse, filepath.Base(cfg.SocketPath()))
 	}
 	if err != nil {
 		return nil, nil, err

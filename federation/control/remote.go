@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"time"
 )
 
 // host is what requests through the socket name as their host; only the socket
@@ -19,6 +20,10 @@ const host = "http://gatehouse"
 // maxReply bounds what is read of a daemon's reply: a catalogue of thousands of
 // tools with their definitions.
 const maxReply = 256 << 20
+
+// operationLimit bounds one operation. It is longer than any budget that the
+// daemon itself keeps to, and is for a daemon that has come to a halt.
+const operationLimit = 15 * time.Minute
 
 // A Remote is the API of the daemon behind a socket.
 type Remote struct {
@@ -61,6 +66,8 @@ func (r *Remote) send(ctx context.Context, operation string, in, out any) error 
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, operationLimit)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, host+"/v1/"+operation, bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -167,6 +167,8 @@ type rpcReply struct {
 }
 
 func (c *remoteCall) send(ctx context.Context, round int) (reply rpcReply, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationLimit)
+	defer cancel()
 	body, err := c.body(round)
 	if err != nil {
 		return reply, err

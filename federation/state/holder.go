@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,14 +17,11 @@ type InUseError struct {
 	PID  int // 0 when it could not be told
 }
 
-// Error names the holder and the way to talk to it.
 func (e *InUseError) Error() string {
-	name := filepath.Base(e.Path)
-	holder := "another process"
 	if e.PID > 0 {
-		holder = fmt.Sprintf("process %d", e.PID)
+		return fmt.Sprintf("%s: in use by process %d", e.Path, e.PID)
 	}
-	return fmt.Sprintf("%s: in use by %s, and %s.sock does not answer; wait for that process or stop it", name, holder, name)
+	return e.Path + ": in use by another process"
 }
 
 // pidPath is where the holder leaves its number for others to name.

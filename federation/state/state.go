@@ -28,6 +28,7 @@ type DB struct {
 	path     string
 	now      func() time.Time
 	keys     *Keys
+	eras     *eras
 	contacts *contacts
 }
 
@@ -65,6 +66,9 @@ func (db *DB) begin() error {
 		return fmt.Errorf("%s: %w", db.path, err)
 	}
 	db.keys = keys
+	if db.eras, err = openEras(db.bolt); err != nil {
+		return fmt.Errorf("%s: %w", db.path, err)
+	}
 	if db.contacts, err = openContacts(db.bolt); err != nil {
 		return fmt.Errorf("%s: %w", db.path, err)
 	}

@@ -29,13 +29,27 @@ type Upstreams struct{ db *DB }
 // Upstream is the store of eras and contacts.
 func (db *DB) Upstream() Upstreams { return Upstreams{db} }
 
+// eras holds all eras in memory as well, since every call asks for one.
+type eras struct {
+	mu  sync.RWMutex // guards what follows
+	all map[gate.ServerID]string
+}
+
+func openEras(bolt *bbolt.DB) (*eras, error) {
+	e := &eras{all: map[gate.ServerID]string{}}
+	return e, bolt.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketEra).ForEach(func(id, era []byte) error {
+			e.all[gate.ServerID(id)] = string(era)
+			return nil
+		})
+	})
+}
+
 // Era returns the era that the server was last seen to speak.
 func (u Upstreams) Era(id gate.ServerID) (era string, ok bool) {
-	_ = u.db.bolt.View(func(tx *bbolt.Tx) error {
-		v := tx.Bucket(bucketEra).Get([]byte(id))
-		era, ok = string(v), v != nil
-		return nil
-	})
+	u.db.eras.mu.RLock()
+	defer u.db.eras.mu.RUnlock()
+	era, ok = u.db.eras.all[id]
 	return era, ok
 }
 
@@ -44,6 +58,15 @@ func (u Upstreams) SetEra(id gate.ServerID, era string) error {
 	if known, ok := u.Era(id); known == era && ok == (era != "") {
 		return nil
 	}
+	// What was learned counts at once; that it could not be written costs a probe
+	// after the next start.
+	u.db.eras.mu.Lock()
+	if era == "" {
+		delete(u.db.eras.all, id)
+	} else {
+		u.db.eras.all[id] = era
+	}
+	u.db.eras.mu.Unlock()
 	return u.db.bolt.Update(func(tx *bbolt.Tx) error {
 		if era == "" {
 			return tx.Bucket(bucketEra).Delete([]byte(id))
