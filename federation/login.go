@@ -128,15 +128,15 @@ func (g *Gateway) Logout(ctx context.Context, id gate.ServerID) error {
 	if err != nil {
 		return err
 	}
-	if err := g.recordLogin(ctx, id, gate.OK, nil, "logout"); err != nil {
-		return err
+	if err := g.Ledger.Health(); err != nil {
+		return fmt.Errorf("logout at %q: the ledger cannot be written: %w", id, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, server.Timeout)
 	defer cancel()
 	if err := g.credentials.Logout(ctx, server.Auth); err != nil {
-		return fmt.Errorf("logout at %q: %w", id, err)
+		return errors.Join(fmt.Errorf("logout at %q: %w", id, err), g.recordLogin(ctx, id, gate.Refused, err, "logout"))
 	}
-	return nil
+	return g.recordLogin(ctx, id, gate.OK, nil, "logout")
 }
 
 // CredentialState says how the credential of a server is, without sending anything.

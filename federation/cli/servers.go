@@ -72,7 +72,7 @@ func serverNote(s control.Server) (note, colour string) {
 	case s.URL == "":
 		return "no url: supplies nothing", yellow
 	case s.CredentialState == credential.StateLoginNeeded:
-		return "login needed: gatehouse login " + s.ID, red
+		return s.CredentialState, red
 	case s.CredentialState != credential.StateOK:
 		return "credential " + s.CredentialState, red
 	case s.Class == "unclassified":
