@@ -81,10 +81,19 @@ func TestC56EachCallerSeesTheirOwnPages(t *testing.T) {
 	if _, err := s.Page(admin, catalog.Era2026, cursor+"A"); !errors.Is(err, catalog.ErrStaleCursor) {
 		t.Errorf("a damaged cursor gives %v", err)
 	}
+	stale := cursor
+	low, same := &gate.Caller{Admin: true, Groups: gate.EveryGroup()}, &gate.Caller{Admin: true, Groups: gate.OnlyGroups("mcp_public")}
+	page, err = s.Page(low, catalog.Era2026, "")
+	if err != nil || json.Unmarshal(page, &result) != nil || json.Unmarshal(result["nextCursor"], &cursor) != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Page(same, catalog.Era2026, cursor); !errors.Is(err, catalog.ErrStaleCursor) {
+		t.Errorf("the cursor of another view with the same tools gives %v", err)
+	}
 	if _, err := b.Disable("mcp_secret_t599"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Snapshot().Page(admin, catalog.Era2026, cursor); !errors.Is(err, catalog.ErrStaleCursor) {
+	if _, err := b.Snapshot().Page(admin, catalog.Era2026, stale); !errors.Is(err, catalog.ErrStaleCursor) {
 		t.Errorf("a stale cursor gives %v", err)
 	}
 	if names, _ := walk(t, b.Snapshot(), admin, catalog.Era2026); len(remote(names)) != 1799 {
@@ -116,6 +125,12 @@ func TestC60OnlyChangedViewsDiffer(t *testing.T) {
 	b.take("a", tool("y", ""))                // x vanishes
 	b.Configure([]catalog.ServerSettings{server("a"), server("b"), server("c")}, nil, gate.Enforce)
 	stop()
+	enabled := b.Snapshot()
+	b.take("a", tool("y", `"description":"new","inputSchema":{"type":"object"}`))
+	b.enable("mcp_a_y")
+	if b.Snapshot().SameView(onlyA, enabled) || !b.Snapshot().SameView(onlyB, enabled) {
+		t.Error("an accepted change is no change of the view that shows it")
+	}
 	b.enable("mcp_b_z")
 	none, onA := map[gate.CallerName]bool{}, map[gate.CallerName]bool{"a": true}
 	if want := []map[gate.CallerName]bool{none, onA, none, onA, none}; !reflect.DeepEqual(swaps, want) {

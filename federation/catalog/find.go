@@ -193,9 +193,6 @@ func (x *index) score(best map[int32]float64, word string, factor float64, seen 
 	}
 	rarity := math.Log(1 + (float64(total)-float64(holding)+0.5)/(float64(holding)+0.5))
 	for _, p := range x.postings[word] {
-		if !seen[p.place] {
-			continue
-		}
 		w := float64(p.weight)
 		score := factor * rarity * w * (saturation + 1) / (w + saturation*(1-lengthBias+lengthBias*float64(x.length[p.place])/average))
 		best[p.place] = max(best[p.place], score)

@@ -156,6 +156,15 @@ func TestFindKeepsToTheView(t *testing.T) {
 			t.Errorf("%s is found and not offered: %s", h.Name, reason)
 		}
 	}
+	// What a caller may not see leaves no trace, not even in how words are weighed.
+	alone := open(t, newMemory(), server("gitlab", func(s *catalog.ServerSettings) { s.Name = "GitLab" }))
+	alone.take("gitlab", realisticTools()["gitlab"]...)
+	alone.enable("mcp_gitlab")
+	for _, q := range questions {
+		if among, only := s.Find(narrow, q.words, 20), alone.Snapshot().Find(narrow, q.words, 20); !slices.Equal(among, only) {
+			t.Errorf("%q gives %v among others, %v alone", q.words, among, only)
+		}
+	}
 	if hits := s.Find(&gate.Caller{Name: "plain", Groups: gate.EveryGroup()}, "github", 10); len(hits) != 0 {
 		t.Errorf("a caller without rights finds %+v", hits)
 	}

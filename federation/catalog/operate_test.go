@@ -230,7 +230,8 @@ func TestConfigurationDecidesWhatIsOffered(t *testing.T) {
 func TestEachEraGetsWhatIsValidThere(t *testing.T) {
 	b := open(t, newMemory(), server("s"))
 	b.take("s", `{"name":"a","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"array","items":{}},"execution":{"taskSupport":"optional"},"icons":[{"src":"https://x/i.png","odd":1}],"vendor":1.0}`,
-		`{"name":"b","title":null,"inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"},"icons":[{"src":"a","theme":"pink"}],"execution":{"taskSupport":1},"_meta":7}`)
+		`{"name":"b","title":null,"inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"},"icons":[{"src":"a","theme":"pink"}],"execution":{"taskSupport":1},"_meta":7}`,
+		`{"name":"c","inputSchema":{"type":"object"},"outputSchema":null}`)
 	b.enable("mcp_s")
 	const a = `{"name":"mcp_s_a","description":"[via the external MCP server \"Server s\"] d","inputSchema":{"type":"object"},`
 	_, old := walk(t, b.Snapshot(), admin, catalog.Era2025)
@@ -245,6 +246,9 @@ func TestEachEraGetsWhatIsValidThere(t *testing.T) {
 	want := `{"name":"mcp_s_b","description":"[via the external MCP server \"Server s\"] ","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`
 	if string(old["mcp_s_b"]) != want || string(now["mcp_s_b"]) != want {
 		t.Errorf("got %s and %s, want %s", old["mcp_s_b"], now["mcp_s_b"], want)
+	}
+	if c := string(now["mcp_s_c"]); !strings.HasSuffix(c, `"inputSchema":{"type":"object"}}`) {
+		t.Errorf("without an output schema: %s", c)
 	}
 	if e, _ := b.Snapshot().Entry("mcp_s_b"); len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "title, annotations, icons, execution, _meta") {
 		t.Errorf("warnings %q", e.Warnings)
@@ -450,5 +454,22 @@ func TestImportEndsWithItsContext(t *testing.T) {
 	}, false)
 	if !errors.Is(err, gone) || r.Refusal != "the import was given up: the operator left" || b.Snapshot().Tool("mcp_s_a") != nil {
 		t.Errorf("%q, %v", r.Refusal, err)
+	}
+}
+
+func TestVanishedToolsTakeNoNames(t *testing.T) {
+	b := open(t, newMemory(), server("a", func(s *catalog.ServerSettings) { s.Alias = map[gate.RemoteName]string{"a.x": "x"} }))
+	b.take("a", tool("a.x", ""))
+	b.enable("mcp_a_x")
+	r := b.take("a", tool("x", ""))
+	if r.Skipped != 0 || r.Vanished != 1 {
+		t.Errorf("%s: %q", r.Summary(), skipped(r))
+	}
+	if now := b.Snapshot().Tool("mcp_a_x"); now.Remote != "x" || now.Availability != gate.Disabled {
+		t.Errorf("the name leads to %q, which is %s", now.Remote, now.Availability)
+	}
+	b.enable("mcp_a_x")
+	if now := b.Snapshot().Tool("mcp_a_x"); now.Remote != "x" || now.Availability != gate.Enabled {
+		t.Errorf("enabled, the name leads to %q, which is %s", now.Remote, now.Availability)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -277,6 +279,21 @@ func TestSchemaErrorsNeverPanic(t *testing.T) {
 		}
 		if strings.Contains(err.Error(), "mem://") || len(err.Error()) > 400 {
 			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
+
+func TestNothingIsLoaded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "other.json")
+	if err := os.WriteFile(file, []byte(`{"type":"string"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{"file://" + file, file, "http://127.0.0.1:1/x", "http://json-schema.org/draft-07/schema#"} {
+		for _, schema := range []string{`{"type":"object","properties":{"x":{"$ref":%q}}}`, `{"type":"object","properties":{"x":{"$id":"y","$schema":%q}}}`} {
+			_, err := checkInputSchema(fmt.Appendf(nil, schema, ref))
+			if official := strings.Contains(schema, "$schema") && strings.Contains(ref, "json-schema.org"); (err == nil) != official {
+				t.Errorf("%s of %s: %v", schema, ref, err)
+			}
 		}
 	}
 }
