@@ -103,6 +103,9 @@ func TestGivingUpBetweenTries(t *testing.T) {
 	if failed := failure(t, err); failed.Verdict != gate.Cancelled || s.Count("initialize") != 1 {
 		t.Errorf("%+v: %v", failed, err)
 	}
+	if want := `server "demo": initialize was not sent: the caller gave up`; err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("took %s", took)
 	}
@@ -194,6 +197,9 @@ func TestCloseWhileACallRuns(t *testing.T) {
 		_, err := c.Call(ctx, gatetest.Permit(t, toolOf("demo", "echo"), nil, `{}`), upstream.CallOptions{})
 		if failed := failure(t, err); failed.Verdict != gate.OutcomeUnknown {
 			t.Errorf("%+v: %v", failed, err)
+		}
+		if want := `server "demo": tools/call was cut short: the caller gave up; whether the tool ran is unknown`; err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
 		}
 	})
 	<-arrived
