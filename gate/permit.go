@@ -74,6 +74,14 @@ func (p *Permit) Record() uint64 {
 	return p.grant.order.Record
 }
 
+// Tool is what the permit is for, as it was judged; nil for the zero value.
+func (p *Permit) Tool() *Tool {
+	if p == nil || p.grant == nil {
+		return nil
+	}
+	return p.grant.order.Tool
+}
+
 // An Outcome is how a permitted call ended. A missing verdict stands for the
 // worst that is possible: OutcomeUnknown when the permit was spent, NotSent when
 // it was not.

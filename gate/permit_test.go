@@ -47,7 +47,7 @@ func TestPermitIsSpentOnce(t *testing.T) {
 func TestNoPermitBuysNothing(t *testing.T) {
 	var none *gate.Permit
 	for _, p := range []*gate.Permit{none, {}} {
-		if _, err := p.Spend(); !errors.Is(err, gate.ErrNoPermit) || p.Record() != 0 {
+		if _, err := p.Spend(); !errors.Is(err, gate.ErrNoPermit) || p.Record() != 0 || p.Tool() != nil {
 			t.Errorf("got %v and record %d", err, p.Record())
 		}
 		waived(t).Settle(p, gate.Outcome{})
