@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -69,6 +72,9 @@ func (a *app) check(ctx context.Context) error {
 // with a running daemon the names that callers' hosts would cut.
 func (a *app) checkWorld(ctx context.Context, cfg *config.Config) config.Problems {
 	resolver := &credential.Resolver{Vault: vaultNames{func() ([]control.Secret, error) {
+		if _, err := os.Stat(cfg.StatePath()); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // looking makes no state
+		}
 		api, done, err := a.connectTo(ctx, cfg)
 		if err != nil {
 			return nil, err

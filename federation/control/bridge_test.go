@@ -222,10 +222,10 @@ func TestBridgeAnswersForAGatewayThatDoesNot(t *testing.T) {
 		play func(http.ResponseWriter, *http.Request)
 		want string
 	}{
-		"plain text":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "shutting down", 503) }, "answered"},
-		"empty":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(202) }, "without an answer"},
+		"plain text":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "shutting down", http.StatusServiceUnavailable) }, "answered"},
+		"empty":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }, "without an answer"},
 		"empty stream":  {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/event-stream") }, "without an answer"},
-		"session ended": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 404) }, "initialize again"},
+		"session ended": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) }, "initialize again"},
 	} {
 		s := bridgeTo(t, endpointOf(c.play))
 		s.send(`{"jsonrpc":"2.0","id":"a","method":"tools/list"}`)
