@@ -42,6 +42,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	code := "code-" + rand.Text()
 	s.codes[code] = q
+	s.given = append(s.given, code)
 	back := url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {s.Issuer()}}
 	if s.settings.Answer != nil {
 		s.settings.Answer(back)
@@ -185,6 +186,7 @@ func (s *Server) addRefreshToken(client string, answer map[string]any) {
 	}
 	refresh := "refresh-" + rand.Text()
 	s.refreshing[refresh] = client
+	s.given = append(s.given, refresh)
 	answer["refresh_token"] = refresh
 }
 

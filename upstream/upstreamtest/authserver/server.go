@@ -42,6 +42,7 @@ type Server struct {
 	revoked    map[string]bool // ids of access tokens, and refresh tokens
 	asked      []url.Values    // token requests, oldest first
 	registered []map[string]any
+	given      []string // every token and code, oldest first
 	basic      int
 }
 
@@ -89,6 +90,14 @@ func (s *Server) TokenRequests() []url.Values {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
+}
+
+// Given is every token and every code that the server ever gave out, oldest
+// first: what must be found nowhere.
+func (s *Server) Given() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.given)
 }
 
 // Registered are the bodies of all registrations, oldest first.

@@ -91,7 +91,9 @@ func (s *Server) sign(claims Claims) string {
 	signature := make([]byte, 64)
 	r.FillBytes(signature[:32])
 	v.FillBytes(signature[32:])
-	return signed + "." + encode(signature)
+	token := signed + "." + encode(signature)
+	s.given = append(s.given, token)
+	return token
 }
 
 func part(v any) string {
