@@ -27,6 +27,18 @@ func (g *Gateway) Ready() []string {
 	return reasons
 }
 
+// notice says that the configuration file is not the one in force; "" when it
+// is. It holds nothing of the file: anybody may read it.
+func (g *Gateway) notice() string {
+	switch w := g.Waiting(); {
+	case w == nil:
+		return ""
+	case w.Plan == nil:
+		return "the configuration file is not valid, the one before stays in force; see: gatehouse check"
+	}
+	return "a changed configuration file opens something and waits; see: gatehouse reload"
+}
+
 // serveReady says whether calls can be taken, and otherwise why not.
 func (g *Gateway) serveReady(w http.ResponseWriter, _ *http.Request) {
 	reasons := g.Ready()
@@ -34,7 +46,11 @@ func (g *Gateway) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if len(reasons) > 0 {
 		status, word = http.StatusServiceUnavailable, "not ready"
 	}
-	writeJSON(w, status, map[string]any{"status": word, "reasons": reasons})
+	notices := []string{}
+	if notice := g.notice(); notice != "" {
+		notices = append(notices, notice)
+	}
+	writeJSON(w, status, map[string]any{"status": word, "reasons": reasons, "notices": notices})
 }
 
 // serveMetadata is the protected resource metadata of RFC 9728.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"gatehouse/federation/catalog"
-	"gatehouse/federation/config"
 	"gatehouse/gate"
 	"gatehouse/upstream"
 )
@@ -121,14 +120,4 @@ func (g *Gateway) Call(ctx context.Context, who *gate.Caller, name gate.LocalNam
 	}
 	out.Result = appendResult(nil, r.result, modern, g.serverInfo, r.verdict, r.record)
 	return out
-}
-
-// Reload puts a new configuration into force and on record. Calls in flight
-// finish under the snapshot they began with. An error changes nothing.
-func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) error {
-	entry := &gate.Entry{Kind: gate.KindReload, Via: Operator, Definition: cfg.Digest, Detail: cfg.Path}
-	if err := g.Ledger.Append(ctx, entry); err != nil {
-		return fmt.Errorf("reload: not on record, so not done: %w", err)
-	}
-	return g.apply(cfg)
 }

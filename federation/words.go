@@ -103,6 +103,9 @@ func (g *Gateway) status(who *gate.Caller) string {
 			fmt.Fprintf(&b, "%d not offered: %s; see: gatehouse explain NAME --caller %s\n", n, reason, who.Name)
 		}
 	}
+	if notice := g.notice(); notice != "" {
+		fmt.Fprintf(&b, "For the operator: %s\n", notice)
+	}
 	fmt.Fprintf(&b, "Search with %s.\n", catalog.FindTool)
 	return b.String()
 }

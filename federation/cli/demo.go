@@ -55,7 +55,7 @@ func (a *app) serveDemo(ctx context.Context, logger *slog.Logger) (err error) {
 	if cfg.Listen.Address, err = freeAddress(cfg.Listen.Address); err != nil {
 		return err
 	}
-	return a.serve(ctx, cfg, logger, func(g *federation.Gateway) error {
+	return a.serve(ctx, cfg, logger, false, func(g *federation.Gateway) error {
 		return a.announceDemo(ctx, g, token)
 	})
 }

@@ -22,13 +22,16 @@ import (
 const drainTimeout = 30 * time.Second
 
 func (a *app) serveCommand() *cobra.Command {
-	var demonstrate, debug, logJSON bool
+	var demonstrate, watch, debug, logJSON bool
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve callers; --demo brings its own upstream and state",
 		Args:  nothing,
 		RunE: func(c *cobra.Command, _ []string) error {
 			logger := a.logger(debug, logJSON)
+			if demonstrate && watch {
+				return usagef("serve --demo has no file to watch; leave --watch out")
+			}
 			if demonstrate {
 				return a.serveDemo(c.Context(), logger)
 			}
@@ -36,10 +39,11 @@ func (a *app) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.serve(c.Context(), cfg, logger, a.announce)
+			return a.serve(c.Context(), cfg, logger, watch, a.announce)
 		},
 	}
 	c.Flags().BoolVar(&demonstrate, "demo", false, "scratch state and a built-in upstream, imported and enabled")
+	c.Flags().BoolVar(&watch, "watch", false, "a changed file comes into force by itself when it opens nothing")
 	c.Flags().BoolVar(&debug, "debug", false, "log more")
 	c.Flags().BoolVar(&logJSON, "log-json", false, "log JSON lines")
 	return c
@@ -56,16 +60,18 @@ func (a *app) logger(debug, asJSON bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.stderr, options))
 }
 
-// serve runs the daemon until ctx ends. Ready is told when callers can come.
-func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger, ready func(*federation.Gateway) error) (err error) {
+// serve runs the daemon until ctx ends. With watch a changed file may come into
+// force by itself. Ready is told when callers can come.
+func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger, watch bool, ready func(*federation.Gateway) error) (err error) {
 	g, err := federation.Open(ctx, cfg, federation.Options{Version: a.version, Logger: logger})
 	if inUse, ok := errors.AsType[*state.InUseError](err); ok {
-		return fmt.Errorf("%w; one gateway serves one state, so stop the other or set another [state] path", inUse)
+		return fmt.Errorf("%w; one gateway serves one state, so stop that process or set another [state] path", inUse)
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.closeWithin(ctx, g.Close)) }()
+	defer a.reloads(ctx, g, watch)()
 	listener, err := net.Listen("tcp", cfg.Listen.Address)
 	if err != nil {
 		return fmt.Errorf("[listen] address %q: %w", cfg.Listen.Address, err)

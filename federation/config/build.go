@@ -126,6 +126,9 @@ func (b *builder) use(t *table, f *field, ref credential.Reference) {
 	})
 }
 
+// defaultState is the state file, beside the configuration.
+const defaultState = "gatehouse.db"
+
 const defaultAddress = "127.0.0.1:8620"
 
 func (b *builder) listen(t *listenTable) {
@@ -178,7 +181,7 @@ func loopback(host string) bool {
 }
 
 func (b *builder) state(t *stateTable) {
-	b.config.State.Path = filepath.Join(b.dir, "gatehouse.db")
+	b.config.State.Path = filepath.Join(b.dir, defaultState)
 	if p := b.file(&t.table, &t.Path); p != "" {
 		b.config.State.Path = p
 		if strings.HasSuffix(t.Path.value, "/") || filepath.Base(p) == ".." || filepath.Base(p) == "." {

@@ -134,3 +134,22 @@ func checkText(data []byte) (Problem, bool) {
 }
 
 func lineOf(data []byte, offset int) int { return 1 + bytes.Count(data[:offset], []byte{'\n'}) }
+
+// Locate says where the state of the file at path is, also when the file has
+// problems that keep it from loading: a command must find the daemon to tell it
+// so. A file that is no TOML at all has its state in the default place.
+func Locate(path string) (statePath string) {
+	var f struct {
+		State struct {
+			Path string `toml:"path"`
+		} `toml:"state"`
+	}
+	data, _ := Read(path)
+	if _, err := toml.Decode(string(data), &f); err != nil || f.State.Path == "" {
+		f.State.Path = defaultState
+	}
+	if filepath.IsAbs(f.State.Path) {
+		return filepath.Clean(f.State.Path)
+	}
+	return filepath.Join(filepath.Dir(path), f.State.Path)
+}

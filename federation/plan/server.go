@@ -63,7 +63,7 @@ func (d differ) auth(before, after *credential.Auth) {
 		{"client_id", before.ClientID, after.ClientID},
 		{"client_secret", before.ClientSecret.String(), after.ClientSecret.String()},
 		{"resource", printURL(before.Resource), printURL(after.Resource)},
-		{"delegation", before.Profile, after.Profile},
+		{"profile", before.Profile, after.Profile},
 		{"audience", before.Audience, after.Audience},
 		{"scopes", listText(before.Scopes), listText(after.Scopes)},
 		{"discovery_credential", before.DiscoveryCredential.String(), after.DiscoveryCredential.String()},
