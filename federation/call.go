@@ -3,6 +3,8 @@ package federation
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"time"
@@ -389,7 +391,16 @@ func traceContext(r *http.Request, m *message) (parent, state string) {
 	if len(state) > 512 || !visible(state) {
 		state = ""
 	}
-	return parent, state
+	return ownSpan(parent), state
+}
+
+// ownSpan is a traceparent of the same trace whose span is ours: what the
+// upstream does is a child of what we do, and not of what the caller does.
+func ownSpan(parent string) string {
+	var id [8]byte
+	rand.Read(id[:]) // never fails (crypto/rand)
+	id[0] |= 1       // an id of zeros would be none
+	return parent[:36] + hex.EncodeToString(id[:]) + parent[52:]
 }
 
 // traceID returns the trace id of a traceparent, "" when it is none.
