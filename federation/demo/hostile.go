@@ -85,7 +85,7 @@ var misbehaviours = map[string]misbehaviour{
 				}
 			}
 		})},
-	"bomb": {"calls are answered with 32 MiB, compressed to a few KiB",
+	"bomb": {"calls are answered with 20 MiB, compressed to a few KiB",
 		on("tools/call", func(w http.ResponseWriter, _ *http.Request, e envelope) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
@@ -93,7 +93,7 @@ var misbehaviours = map[string]misbehaviour{
 			defer z.Close()
 			fmt.Fprintf(z, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, e.ID)
 			zeros := bytes.Repeat([]byte("0"), 1<<20)
-			for range 32 {
+			for range 20 {
 				if _, err := z.Write(zeros); err != nil {
 					return
 				}

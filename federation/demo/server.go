@@ -22,9 +22,13 @@ const Path = "/mcp"
 // maxBody is more than any of the demo's tools can use.
 const maxBody = 1 << 20
 
-// Handler serves the demo upstream at Path. Hostile names one of HostileKinds;
-// "" behaves.
-func Handler(version, hostile string) (http.Handler, error) {
+// newHandler serves the demo upstream at Path. The endpoint behind it has to be
+// shut down.
+func newHandler(version, hostile string) (http.Handler, *server.StreamableHTTPServer, error) {
+	misbehave, ok := misbehaviours[hostile]
+	if !ok {
+		return nil, nil, fmt.Errorf("unknown kind %q of misbehaviour (want %s)", hostile, kindList())
+	}
 	mcpServer := server.NewMCPServer("Gatehouse demo", version,
 		server.WithToolCapabilities(false),
 		server.WithRecovery(),
@@ -39,23 +43,19 @@ func Handler(version, hostile string) (http.Handler, error) {
 		server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
 	mux := http.NewServeMux()
 	mux.Handle(Path, endpoint)
-
-	misbehave, ok := misbehaviours[hostile]
-	if !ok {
-		return nil, fmt.Errorf("unknown kind %q of misbehaviour (want %s)", hostile, kindList())
-	}
-	return http.MaxBytesHandler(misbehave.wrap(mux), maxBody), nil
+	return http.MaxBytesHandler(misbehave.wrap(mux), maxBody), endpoint, nil
 }
 
 // A Server is a running demo upstream.
 type Server struct {
-	URL  string
-	http *http.Server
-	done chan error
+	URL      string
+	endpoint *server.StreamableHTTPServer
+	http     *http.Server
+	done     chan error
 }
 
 // Start listens on address, which must be loopback: the demo asks nobody who
-// they are. Close ends it.
+// they are. Hostile names one of HostileKinds; "" behaves. Close ends it.
 func Start(address, version, hostile string) (*Server, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -64,18 +64,19 @@ func Start(address, version, hostile string) (*Server, error) {
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil, fmt.Errorf("listen address %q: the demo upstream asks for no credentials and listens on loopback only", address)
 	}
-	handler, err := Handler(version, hostile)
+	handler, endpoint, err := newHandler(version, hostile)
 	if err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, endpoint.Shutdown(context.Background()))
 	}
 	s := &Server{
-		URL:  "http://" + listener.Addr().String() + Path,
-		http: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)},
-		done: make(chan error, 1),
+		URL:      "http://" + listener.Addr().String() + Path,
+		endpoint: endpoint,
+		http:     &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)},
+		done:     make(chan error, 1),
 	}
 	go func() { s.done <- s.http.Serve(listener) }() // ended by Close, which waits
 	return s, nil
@@ -87,6 +88,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if err != nil {
 		err = s.http.Close()
 	}
+	err = errors.Join(err, s.endpoint.Shutdown(ctx))
 	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
 	}
