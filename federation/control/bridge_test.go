@@ -222,7 +222,9 @@ func TestBridgeAnswersForAGatewayThatDoesNot(t *testing.T) {
 		play func(http.ResponseWriter, *http.Request)
 		want string
 	}{
-		"plain text":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "shutting down", http.StatusServiceUnavailable) }, "answered"},
+		"plain text": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "shutting down", http.StatusServiceUnavailable)
+		}, "answered"},
 		"empty":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }, "without an answer"},
 		"empty stream":  {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/event-stream") }, "without an answer"},
 		"session ended": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) }, "initialize again"},
