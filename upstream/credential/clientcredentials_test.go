@@ -169,7 +169,7 @@ func TestTokenEndpointHostGate(t *testing.T) {
 }
 
 // A redirect of a token endpoint is an answer that is no token; nothing follows it.
-func TestTokenEndpointRedirect(t *testing.T) {
+func TestC14TokenEndpointRedirect(t *testing.T) {
 	s := newSetup(t)
 	s.server.answer(func(w http.ResponseWriter, form url.Values) bool {
 		w.Header().Set("Location", s.server.URL+"/token")
@@ -185,5 +185,26 @@ func TestTokenEndpointRedirect(t *testing.T) {
 		if got := len(s.server.received()) - before; got != 1 {
 			t.Errorf("%d requests", got)
 		}
+	}
+}
+
+// A token endpoint's answer is never quoted, however wrong it is (C50 a).
+func TestC50TokenRepliesAreNotQuoted(t *testing.T) {
+	for body, status := range map[string]int{
+		`{"acess_token":"at-secret-9f2c","token_type":"Bearer"}`:                       http.StatusOK,
+		`{"access_token":"at-secret-9f2c","token_type":"mac"}`:                         http.StatusOK,
+		`{"access_token":"at-secret-9f2c","access_token":"at-secret-9f2c"}`:            http.StatusOK,
+		`access_token=at-secret-9f2c`:                                                  http.StatusOK,
+		`{"error":"invalid_grant","error_description":"token at-secret-9f2c expired"}`: http.StatusBadRequest,
+		`{"error":"at-secret-9f2c"}`:                                                   http.StatusUnauthorized,
+	} {
+		s := newSetup(t)
+		s.server.answerJSON(status, body)
+		_, _, err := open(t, s.broker, s.clientAuth(t), Discovery()).Header(t.Context())
+		reason := ReasonMalformed
+		if status != http.StatusOK {
+			reason = ReasonRefused
+		}
+		wantError(t, err, reason) // which looks for the token
 	}
 }

@@ -490,3 +490,26 @@ func TestLoginNeedsVault(t *testing.T) {
 	_, _, err = open(t, s.broker, a, Discovery()).Header(t.Context())
 	wantError(t, err, ReasonLoginNeeded)
 }
+
+// What a server names as the place of its metadata, or of its authorization
+// server, stays behind the host gate like any other url (C51 a).
+func TestC51DiscoveryStaysBehindTheHostGate(t *testing.T) {
+	for _, named := range []string{"http://169.254.169.254/latest", "https://169.254.169.254/latest", "https://[::ffff:169.254.169.254]/", "https://0x7f.1/",
+		"https://2130706433/", "file:///etc/passwd", "https://user@127.0.0.1/", "http://identity.example.org/"} {
+		s, _, keep := newLoginSetup(t)
+		challenging := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+named+`", scope="admin"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		t.Cleanup(challenging.Close)
+		_, err := s.broker.BeginLogin(t.Context(), Auth{Mode: OAuth, ServerURL: challenging.URL + "/mcp"}, LoginOptions{Redirect: "http://127.0.0.1:1/callback"})
+		wantError(t, err, ReasonHostRefused)
+		if len(keep.values) != 0 {
+			t.Errorf("%s: something was kept", named)
+		}
+		p := newProvider(t)
+		server := p.hosted(t, func(m map[string]any) { m["authorization_servers"] = []string{named} })
+		_, err = s.broker.BeginLogin(t.Context(), Auth{Mode: OAuth, ServerURL: server.URL + "/mcp"}, LoginOptions{Redirect: "http://127.0.0.1:1/callback"})
+		wantError(t, err, ReasonHostRefused)
+	}
+}
