@@ -11,7 +11,7 @@ import (
 )
 
 func TestCheckHeaderName(t *testing.T) {
-	for _, name := range strings.Fields("X-Api-Key x_api_key Api-Key Token Private-Token X-Mcp a !#$%&'*+-.^_`|~") {
+	for _, name := range strings.Fields("azAZ09 X-Api-Key x_api_key Api-Key Token Private-Token X-Mcp a !#$%&'*+-.^_`|~") {
 		if err := CheckHeaderName(name); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -42,6 +42,7 @@ func TestCheckHeaderValue(t *testing.T) {
 func TestEncodeHeaderValue(t *testing.T) {
 	for value, want := range map[string]string{
 		"search":        "search",
+		"~":             "~",
 		"two words":     "two words",
 		"a\tb":          "a\tb",
 		"":              "",

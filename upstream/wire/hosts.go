@@ -129,11 +129,11 @@ func (r *hostRules) checkURL(raw string, httpsOnly bool) (*url.URL, error) {
 	}
 	host, err := normalHost(u.Hostname())
 	switch {
-	case u.Opaque != "" || u.Hostname() == "":
+	case u.Hostname() == "": // an opaque url has none either
 		return nil, &HostError{Reason: "names no host"}
 	case u.User != nil:
 		return nil, &HostError{Reason: "carries user information; use [server.auth] for credentials"}
-	case u.Fragment != "" || strings.Contains(raw, "#"):
+	case strings.Contains(raw, "#"):
 		return nil, &HostError{Reason: "has a fragment, which is never sent; leave it out"}
 	case err != nil:
 		return nil, &HostError{Host: u.Hostname(), Reason: err.Error()}

@@ -22,7 +22,7 @@ func network(t testing.TB, o NetworkOptions) *Network {
 }
 
 func TestC51_CheckURL(t *testing.T) {
-	private := []string{"127.0.0.1", "[::1]", "Intranet.example.", "localhost", "0:0:0:0:0:0:0:2"}
+	private := []string{"127.0.0.1", "[::1]", "Intranet.example.", "localhost", "0:0:0:0:0:0:0:2", "10.9.9.9", "::ffff:127.0.0.3"}
 	tests := []struct {
 		url   string
 		https bool
@@ -36,6 +36,10 @@ func TestC51_CheckURL(t *testing.T) {
 		{"http://localhost/", true, "http://localhost/"},
 		{"http://intranet.example/", false, "http://intranet.example/"},
 		{"http://intranet.example/", true, ""},
+		{"http://10.9.9.9/", false, "http://10.9.9.9/"},
+		{"http://10.9.9.9/", true, ""},
+		{"http://[::ffff:127.0.0.3]/", false, "http://[::ffff:127.0.0.3]/"},
+		{"http://[::ffff:127.0.0.3]/", true, ""},
 		{"http://[::1]/", false, "http://[::1]/"},
 		{"http://[0:0::1]:80/", false, "http://[::1]:80/"},
 		{"http://[::2]/", false, "http://[::2]/"},
@@ -127,7 +131,7 @@ func TestC51_SpecialAddresses(t *testing.T) {
 
 func TestC51_EndpointRefusesAtOnce(t *testing.T) {
 	for _, o := range []EndpointOptions{
-		{URL: "http://tickets.example.org/", HTTPSOnly: true}, {URL: "http://10.0.0.1/"}, {URL: "file:///etc/passwd"},
+		{URL: "http://tickets.example.org/", HTTPSOnly: true}, {URL: "http://localhost/"}, {URL: "http://a.localhost/"}, {URL: "http://10.0.0.1/"}, {URL: "file:///etc/passwd"},
 	} {
 		o.Network = loopbackNetwork(t)
 		if _, err := NewEndpoint(o); err == nil {
@@ -154,6 +158,13 @@ func TestHostErrorNamesTheLine(t *testing.T) {
 		"http://10.0.0.5/mcp?key=SECRET": `host "10.0.0.5" is private; to allow it, put private_hosts = ["127.0.0.1", "10.0.0.5"] under [network] (private_hosts)`,
 		"http://other.example/":          `host "other.example" does not match allowed_hosts; to allow it, put allowed_hosts = ["*.example.org", "other.example"] under [network] (allowed_hosts)`,
 		"http://2130706433/":             `host "2130706433" is a number; write an IPv4 address as four decimal parts`,
+		"http:example.org":               `url names no host`,
+		"http:///mcp":                    `url names no host`,
+		"https://example.org/#SECRET":    `url has a fragment, which is never sent; leave it out`,
+		"https://u:SECRET@example.org/":  `url carries user information; use [server.auth] for credentials`,
+		"https://example.org:99999/":     `host "example.org" has a port that is not 1 to 65535`,
+		"http://bücher.example/":         `host "bücher.example" has a character that is no part of a host name; write other scripts in their xn-- form`,
+		"http://localhost/":              `host "localhost" is loopback; to allow it, put private_hosts = ["127.0.0.1", "localhost"] under [network] (private_hosts)`,
 		"gopher://x/":                    `url has the scheme "gopher"; only http and https are spoken`,
 	}
 	for raw, want := range tests {
@@ -161,6 +172,10 @@ func TestHostErrorNamesTheLine(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("CheckURL(%q):\n%v\nwant\n%s", raw, err, want)
 		}
+	}
+	_, err := n.CheckURL("http://tickets.example.org/", true)
+	if want := `host "tickets.example.org" must be reached over https; plain http is for a loopback host in private_hosts`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
