@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gatehouse/federation/clientfile"
+	"gatehouse/federation/config"
 )
 
 // maxClientFile bounds what is read of a client's file. Claude Code keeps much
@@ -79,27 +80,43 @@ func (a *app) readClientFile(path string) ([]byte, error) {
 }
 
 // printSecretCommands prints, as comments, what moves each secret into the vault
-// without showing it on a screen or in a shell's history.
+// without showing it on a screen or in a shell's history. The tables refer to
+// the vault, so there has to be one.
 func (a *app) printSecretCommands(path string, f *clientfile.File) {
-	first := true
+	var commands []string
 	for _, s := range f.Servers {
 		secret := s.Auth.Secret
 		if secret.Name == "" {
 			continue
 		}
-		if first {
-			a.printf("# Secrets, to be put into the vault ([vault] identity opens it):\n")
-			first = false
-		}
+		command := a.command("secret set " + secret.Name)
 		if _, literal := secret.Value(); literal && path != "-" {
-			a.printf("#   %s import-config %s --secret %s | %s\n", program(), shellQuote(path), secret.Name, a.command("secret set "+secret.Name))
-		} else {
-			a.printf("#   %s\n", a.command("secret set "+secret.Name))
+			command = fmt.Sprintf("%s import-config %s --secret %s | %s", program(), shellQuote(path), secret.Name, command)
 		}
+		commands = append(commands, command)
 	}
-	if !first {
-		a.printf("\n")
+	if len(commands) == 0 {
+		return
 	}
+	if !a.hasVault() {
+		a.printf("[vault]\n# An age identity opens the vault; make one with: age-keygen\nidentity = \"env:GATEHOUSE_VAULT_IDENTITY\"\n\n")
+	}
+	a.printf("# Secrets, to be put into the vault once this is in the configuration:\n")
+	for _, c := range commands {
+		a.printf("#   %s\n", c)
+	}
+	a.printf("\n")
+}
+
+// hasVault reports whether the configuration that the tables are for, if there
+// is one already, names an identity: a second [vault] would be an error.
+func (a *app) hasVault() bool {
+	path, err := a.file()
+	if err != nil {
+		return false
+	}
+	cfg, _ := config.Load(path)
+	return cfg != nil && !cfg.Vault.Identity.IsZero()
 }
 
 type importedServer struct {

@@ -66,7 +66,7 @@ func transport(entry []rawjson.Member, address string) string {
 	case kind == "sse":
 		return leftSSE
 	case kind == "stdio" || command && address == "":
-		return leftStdio
+		return leftStdio + bridged(entry)
 	case address == "":
 		return leftNoURL
 	case kind == "http", kind == "streamablehttp":
@@ -78,6 +78,29 @@ func transport(entry []rawjson.Member, address string) string {
 		return leftSSE + "; if this server speaks that as well, add its other url"
 	}
 	return ""
+}
+
+// bridged names the host when what is started only speaks on to a server over
+// HTTP, which can be taken over itself. Of its url no more is said: the rest may
+// hold a credential.
+func bridged(entry []rawjson.Member) string {
+	raw, _ := rawjson.Get(entry, "args")
+	args, err := rawjson.Array(raw)
+	if err != nil {
+		return ""
+	}
+	bridge, host := false, ""
+	for _, arg := range args {
+		word, _ := rawjson.String(arg) // no string is no url
+		bridge = bridge || strings.HasPrefix(word, "mcp-remote")
+		if u, err := url.Parse(word); err == nil && (u.Scheme == "http" || u.Scheme == "https") && host == "" {
+			host = u.Host
+		}
+	}
+	if !bridge || host == "" {
+		return ""
+	}
+	return fmt.Sprintf("; it is a bridge to %s: add that server with its own url", clean(host))
 }
 
 // longValue is from how many characters on a query's value is taken for a
