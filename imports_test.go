@@ -27,7 +27,7 @@ var direction = map[string][]string{
 	"federation/catalog":                {"gate"},
 	"federation/config":                 {"upstream", "gate"},
 	"federation/plan":                   {"federation/config", "upstream", "gate"},
-	"federation/clientfile":             {"gate"},
+	"federation/clientfile":             {"federation/config", "gate"},
 	"federation/demo":                   {"gate"},
 	"upstream":                          {"gate"},
 	"upstream/wire":                     {"gate"},

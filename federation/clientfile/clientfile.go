@@ -168,8 +168,8 @@ func (f *File) SecretNamed(name string) (string, bool) {
 // clean keeps foreign text on one line of a terminal or of a comment.
 func clean(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, unprintable), " ")
-	if r := []rune(s); len(r) > 80 {
-		s = string(r[:80]) + "…"
+	if r := []rune(s); len(r) > 160 {
+		s = string(r[:160]) + "…"
 	}
 	return s
 }

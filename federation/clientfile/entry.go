@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"gatehouse/federation/config"
 	"gatehouse/gate/rawjson"
 )
 
@@ -51,7 +52,23 @@ func (f *File) add(name string, raw []byte, ids map[string]bool) {
 	}
 	s.address(u)
 	s.authenticate(entry)
+	if problem := s.problem(); problem != "" {
+		delete(ids, s.ID)
+		leave("our configuration would not take it: " + problem)
+		return
+	}
 	f.Servers = append(f.Servers, s)
+}
+
+// problem says why our configuration would refuse the server's table.
+func (s *Server) problem() string {
+	var b strings.Builder
+	b.WriteString("[vault]\nidentity = \"env:IDENTITY\"\n") // whether there is one is another question
+	s.write(&b)
+	if cfg, problems := config.Parse("", []byte(b.String())); cfg == nil {
+		return clean(problems.Errors()[0].Text)
+	}
+	return ""
 }
 
 func (s *Server) note(format string, args ...any) {
