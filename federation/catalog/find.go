@@ -141,36 +141,39 @@ type scored struct {
 }
 
 func (x *index) search(v *view, words []word) []scored {
-	seen := make(map[int32]bool, len(v.offered))
-	total := 0.0
+	q := query{index: x, seen: make([]bool, len(x.length)), total: float64(len(v.offered)),
+		best: make([]float64, len(x.length)), form: make([]float64, len(x.length))}
+	length := 0.0
 	for _, e := range v.offered {
-		seen[int32(e.place)] = true
-		total += float64(x.length[e.place])
+		q.seen[e.place] = true
+		length += float64(x.length[e.place])
 	}
-	average := total/float64(max(1, len(v.offered))) + 1
-	scores := make(map[int32]float64)
+	q.average = length/max(1, q.total) + 1
 	slices.SortFunc(words, compareWords)
 	words = slices.Compact(words)
 	asked := slices.ContainsFunc(words, func(w word) bool { return changing[w.stem] })
+	scores := make([]float64, len(x.length))
 	for _, w := range words {
 		// Of a word and its kin only the best counts, or a tool would gain by
 		// saying the same thing in several ways.
-		best := make(map[int32]float64)
-		x.score(best, w.stem, 1, seen, len(v.offered), average)
+		clear(q.best)
+		clear(q.form)
+		q.score(q.best, w.stem, 1)
 		for _, a := range akin[w.stem] {
 			if !slices.ContainsFunc(words, func(w word) bool { return w.stem == a }) {
-				x.score(best, a, akinWeight, seen, len(v.offered), average)
+				q.score(q.best, a, akinWeight)
 			}
 		}
-		form := make(map[int32]float64)
-		x.score(form, w.form(), formWeight, seen, len(v.offered), average)
-		for place, score := range best {
-			scores[place] += score + form[place]
+		q.score(q.form, w.form(), formWeight)
+		for place, score := range q.best {
+			if score > 0 {
+				scores[place] += score + q.form[place]
+			}
 		}
 	}
-	out := make([]scored, 0, len(scores))
+	var out []scored
 	for _, e := range v.offered {
-		score := scores[int32(e.place)]
+		score := scores[e.place]
 		if !asked {
 			score *= x.unasked[e.place]
 		}
@@ -182,19 +185,27 @@ func (x *index) search(v *view, words []word) []scored {
 	return out
 }
 
-// score raises best to what word gives the tools of a view. Frequencies are
+// A query is one search within one view; its lists go by place.
+type query struct {
+	*index
+	seen           []bool
+	total, average float64
+	best, form     []float64
+}
+
+// score raises best to what word gives the tools of the view. Frequencies are
 // those within the view.
-func (x *index) score(best map[int32]float64, word string, factor float64, seen map[int32]bool, total int, average float64) {
-	holding := 0
-	for _, p := range x.postings[word] {
-		if seen[p.place] {
+func (q *query) score(best []float64, word string, factor float64) {
+	holding := 0.0
+	for _, p := range q.postings[word] {
+		if q.seen[p.place] {
 			holding++
 		}
 	}
-	rarity := math.Log(1 + (float64(total)-float64(holding)+0.5)/(float64(holding)+0.5))
-	for _, p := range x.postings[word] {
+	rarity := math.Log(1 + (q.total-holding+0.5)/(holding+0.5))
+	for _, p := range q.postings[word] {
 		w := float64(p.weight)
-		score := factor * rarity * w * (saturation + 1) / (w + saturation*(1-lengthBias+lengthBias*float64(x.length[p.place])/average))
+		score := factor * rarity * w * (saturation + 1) / (w + saturation*(1-lengthBias+lengthBias*float64(q.length[p.place])/q.average))
 		best[p.place] = max(best[p.place], score)
 	}
 }

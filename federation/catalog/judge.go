@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"gatehouse/gate"
 	"gatehouse/gate/rawjson"
@@ -158,6 +159,17 @@ type prepared struct {
 	headers     []gate.ParamHeader
 	headerFault string // why its x-mcp-header bindings cannot be used
 	unportable  string
+
+	// How it was last written, by dialect and era, so that a snapshot in which
+	// only another tool differs need not write it again.
+	written [2][2]atomic.Pointer[written]
+}
+
+// A written definition is a form under the name and the server it was made for.
+type written struct {
+	form   *form
+	name   gate.LocalName
+	server string
 }
 
 // prepare works out what a readable definition with usable schemas gives.

@@ -35,9 +35,6 @@ type entry struct {
 	rec    *record // nil for our own tools
 	detail string
 	place  int // in Snapshot.entries
-
-	once  [2][2]sync.Once // by dialect and era
-	forms [2][2]*form
 }
 
 // newSnapshot makes the snapshot of c's present records under the given
@@ -220,19 +217,25 @@ func (e *entry) raw() []byte {
 	return e.rec.Definition
 }
 
-// form is how the tool is written for one dialect and era.
+// form is how the tool is written for one dialect and era. Two callers may
+// write it at once; both get the same.
 func (e *entry) form(d gate.Dialect, era Era) *form {
-	e.once[d][era].Do(func() { e.forms[d][era] = e.write(d, era) })
-	return e.forms[d][era]
-}
-
-func (e *entry) write(dialect gate.Dialect, era Era) *form {
 	if e.rec == nil {
 		return &form{head: ownByName[e.tool.Name].definition}
 	}
+	last := &e.rec.ready.written[d][era]
+	if w := last.Load(); w != nil && w.name == e.tool.Name && w.server == e.tool.ServerName {
+		return w.form
+	}
+	f := e.write(d, era)
+	last.Store(&written{f, e.tool.Name, e.tool.ServerName})
+	return f
+}
+
+func (e *entry) write(dialect gate.Dialect, era Era) *form {
 	d, err := readDefinition(e.rec.Definition)
 	if err != nil {
-		return nil // unreachable: a tool is offered only when its definition could be read
+		return &form{} // unreachable: a tool is offered only when its definition could be read
 	}
 	var input []byte
 	if dialect == gate.Portable {
