@@ -27,7 +27,12 @@ type invocation struct {
 	answer *gate.Answer // what a person answered to it
 	canAsk bool         // the caller can be asked by form elicitation
 	// ask asks within the call. Without it a question is handed back in the reply.
-	ask      func(context.Context, *gate.Question) *gate.Answer
+	ask func(context.Context, *gate.Question) *gate.Answer
+	// connection ends when whoever waits for the reply has gone. nil: they take a
+	// question for the console as the reply, and come back with its state.
+	connection context.Context
+	held       bool // waited for once already, having come back
+
 	progress func(params []byte) // relays notifications/progress; nil when nobody listens
 
 	session     string // for the record, one-way
@@ -67,6 +72,12 @@ func (g *Gateway) invoke(ctx context.Context, inv *invocation) reply {
 			return g.perform(ctx, inv, set, ruling.Permit)
 		case ruling.Refusal != nil:
 			return refused(inv, ruling.Refusal)
+		}
+		if ruling.Question.Channel == gate.ConsoleChannel {
+			if g.awaitConsole(ctx, inv, ruling.Question) {
+				continue
+			}
+			return reply{question: ruling.Question}
 		}
 		if inv.ask == nil {
 			return reply{question: ruling.Question}
@@ -143,7 +154,7 @@ func (inv *invocation) unwrap() *rpcError {
 func (g *Gateway) perform(ctx context.Context, inv *invocation, set *settings, permit *gate.Permit) (r reply) {
 	outcome := gate.Outcome{Verdict: gate.OutcomeUnknown, Reason: "panic"}
 	defer func() { g.Gate.Settle(permit, outcome) }()
-	if tool := g.Catalog.Snapshot().Tool(inv.name); tool != nil && tool.Own {
+	if permit.Tool().Own {
 		r, outcome = g.performOwn(inv, permit)
 		return r
 	}

@@ -57,6 +57,8 @@ type Gateway struct {
 
 	ctx      context.Context // the process's; ends what serves callers
 	stop     context.CancelFunc
+	leaving  context.Context // ends when the process begins to stop: nobody is waited for any more
+	leave    context.CancelFunc
 	work     sync.WaitGroup // goroutines that Close waits for
 	draining atomic.Bool
 	started  atomic.Bool // the ledger says so; its stop is still to come
@@ -106,6 +108,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) 
 	// The process's own context: a caller's, or a command's, must not cut short
 	// what has to be finished and recorded.
 	g.ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	g.leaving, g.leave = context.WithCancel(g.ctx)
 	if err := g.assemble(cfg); err != nil {
 		return nil, errors.Join(err, g.Close(ctx))
 	}
@@ -337,6 +340,7 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	g.draining.Store(true)
+	g.leave()
 	g.listeners.closeAll()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.drainTime())
 	defer cancel()

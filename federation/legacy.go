@@ -139,6 +139,7 @@ func (g *Gateway) callLegacy(w http.ResponseWriter, r *http.Request, who *gate.C
 		writeError(w, http.StatusOK, m.id, fault)
 		return
 	}
+	inv.connection = r.Context()
 	if s != nil {
 		if !s.begin(m.id, cancel) {
 			writeError(w, http.StatusOK, m.id, &rpcError{code: codeInvalidRequest, message: "a request with this id is in flight"})
@@ -148,7 +149,12 @@ func (g *Gateway) callLegacy(w http.ResponseWriter, r *http.Request, who *gate.C
 		defer context.AfterFunc(s.ctx, cancel)()
 		inv.session, inv.sessionKey = s.label, s.id
 		inv.canAsk = s.elicits && a.streams
-		inv.ask = func(ctx context.Context, q *gate.Question) *gate.Answer { return s.question(ctx, r.Context(), a, q) }
+		inv.ask = func(ctx context.Context, q *gate.Question) *gate.Answer {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(g.leaving, cancel)()
+			return s.question(ctx, r.Context(), a, q)
+		}
 	}
 	inv.holder = inv.sessionKey
 	g.answerCall(ctx, a, m, inv)
