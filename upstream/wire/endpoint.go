@@ -29,6 +29,11 @@ type EndpointOptions struct {
 	TLS         TLSOptions
 	MaxResponse int64  // bytes of a response body; 0 means DefaultMaxResponse
 	UserAgent   string // "gatehouse" when empty
+
+	// Tap, when set, sees every response before it is judged, and may put a body
+	// in place of the response's own that reads through to it. It is for showing
+	// people what a server sent.
+	Tap func(*http.Response)
 }
 
 // An Endpoint is one upstream url behind the host gate, with connections of its
@@ -40,6 +45,7 @@ type Endpoint struct {
 	transport *http.Transport
 	limit     int64
 	template  *http.Request
+	tap       func(*http.Response)
 
 	// Header values that every request shares. Nothing writes to them.
 	agent, accept, mediaType, identity []string
@@ -71,7 +77,7 @@ func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
 		agent = "gatehouse"
 	}
 	return &Endpoint{
-		url: u, host: u.Hostname(), network: o.Network, transport: transport, limit: limit,
+		url: u, host: u.Hostname(), network: o.Network, transport: transport, limit: limit, tap: o.Tap,
 		template: &http.Request{URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		agent:    []string{agent}, accept: []string{"application/json, text/event-stream"},
 		mediaType: []string{"application/json"}, identity: []string{"identity"},
@@ -153,6 +159,9 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Reply, error) {
 	if err != nil {
 		return nil, x.failed(err)
 	}
+	if e.tap != nil {
+		e.tap(res)
+	}
 	reply, failure := x.judge(res)
 	// Cancel before closing: to close alone may wait for a server that sends on.
 	// A connection whose body was read to its end is idle already and stays.
@@ -184,6 +193,9 @@ func (e *Endpoint) Delete(ctx context.Context, header http.Header, credential Cr
 		failure := x.failed(err)
 		failure.Wrote = true // without a body there is no telling
 		return 0, failure
+	}
+	if e.tap != nil {
+		e.tap(res)
 	}
 	x.ignore(res)
 	cancel()

@@ -37,7 +37,8 @@ func (k Kind) String() string {
 // An Error says why a round trip gave no accepted reply.
 type Error struct {
 	Kind   Kind
-	Status int // HTTP status, 0 when no answer came
+	Status int  // HTTP status, 0 when no answer came
+	Rule   Rule // which rule a Malformed reply breaks; "" for other kinds
 
 	// Code, Message and Data are a JSON-RPC error, when HasCode says there is
 	// one: of Kind RPCError, or of Kind HTTPStatus when a 4xx carried it.

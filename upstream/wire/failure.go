@@ -124,8 +124,8 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(date.Sub(now).Round(time.Second), 0), longestRetryAfter)
 }
 
-func malformed(reason string) *Error {
-	return &Error{Kind: Malformed, text: "malformed reply: " + reason}
+func malformed(err error) *Error {
+	return &Error{Kind: Malformed, Rule: ruleOf(err), text: "malformed reply: " + err.Error()}
 }
 
 func (x *exchange) tooLarge() *Error {

@@ -22,7 +22,7 @@ func network(t testing.TB, o NetworkOptions) *Network {
 }
 
 func TestC51_CheckURL(t *testing.T) {
-	private := []string{"127.0.0.1", "[::1]", "Intranet.example.", "localhost", "0:0:0:0:0:0:0:2", "10.9.9.9", "::ffff:127.0.0.3"}
+	private := []string{"127.0.0.1", "[::1]", "Intranet.example.", "localhost", "0:0:0:0:0:0:0:2", "10.9.9.9", "::ffff:127.0.0.3", "a.localhost"}
 	tests := []struct {
 		url   string
 		https bool
@@ -46,6 +46,13 @@ func TestC51_CheckURL(t *testing.T) {
 		{"http://93.184.216.34/", false, "http://93.184.216.34/"},
 		{"http://[2606:2800:220:1::1]/", false, "http://[2606:2800:220:1::1]/"},
 		{"http://xn--bcher-kva.example/", false, "http://xn--bcher-kva.example/"},
+
+		{"http://a.localhost/", true, "http://a.localhost/"},
+		{"http://az-09_.example/", false, "http://az-09_.example/"},
+		{"http://example.cafe/", false, "http://example.cafe/"},
+		{"http://example.0xzz/", false, "http://example.0xzz/"},
+		{"http://" + strings.Repeat("abcdefgh.", 28) + "a/", false, "http://" + strings.Repeat("abcdefgh.", 28) + "a/"},
+		{"http://" + strings.Repeat("abcdefgh.", 28) + "ab/", false, ""},
 
 		{"file:///etc/passwd", false, ""},
 		{"ftp://example.org/", false, ""},

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +27,7 @@ func parseMessage(b []byte) (message, error) {
 		return m, err
 	}
 	if !rawjson.IsObject(b) {
-		return m, fmt.Errorf("it is %s, not an object", typeName(b))
+		return m, breaks(RuleObject, "it is %s, not an object", typeName(b))
 	}
 	for w := walk(b); ; {
 		key, value, ok := w.member()
@@ -41,7 +40,7 @@ func parseMessage(b []byte) (message, error) {
 		}
 		for _, name := range envelope {
 			if bytes.EqualFold(key, []byte(name)) {
-				return m, fmt.Errorf("it has the key %q, which is %q in other letters", Clip(string(key)), name)
+				return m, breaks(RuleKeyCase, "it has the key %q, which is %q in other letters", Clip(string(key)), name)
 			}
 		}
 	}
@@ -73,23 +72,23 @@ func (m *message) response() bool { return m.result != nil || m.failure != nil }
 func (m *message) check(id string) error {
 	switch {
 	case m.method != nil && m.response():
-		return fmt.Errorf("it has a method beside a result or an error")
+		return breaks(RuleKind, "it has a method beside a result or an error")
 	case m.method != nil && m.id != nil:
-		return fmt.Errorf("it is a request, not a response")
+		return breaks(RuleKind, "it is a request, not a response")
 	case m.method != nil:
-		return fmt.Errorf("it is a notification, not a response")
+		return breaks(RuleKind, "it is a notification, not a response")
 	case !isText(m.jsonrpc, "2.0"):
-		return fmt.Errorf(`its "jsonrpc" is %s, not "2.0"`, show(m.jsonrpc))
+		return breaks(RuleVersion, `its "jsonrpc" is %s, not "2.0"`, show(m.jsonrpc))
 	case !isText(m.id, id):
-		return fmt.Errorf("its id is %s, not the request's %q", show(m.id), id)
+		return breaks(RuleID, "its id is %s, not the request's %q", show(m.id), id)
 	case m.result != nil && m.failure != nil:
-		return fmt.Errorf("it has both a result and an error")
+		return breaks(RuleBranch, "it has both a result and an error")
 	case !m.response():
-		return fmt.Errorf("it has neither a result nor an error")
+		return breaks(RuleBranch, "it has neither a result nor an error")
 	case m.failure != nil && !rawjson.IsObject(m.failure):
-		return fmt.Errorf("its error is %s, not an object", typeName(m.failure))
+		return breaks(RuleError, "its error is %s, not an object", typeName(m.failure))
 	case m.result != nil && !rawjson.IsObject(m.result):
-		return fmt.Errorf("its result is %s, not an object", typeName(m.result))
+		return breaks(RuleResult, "its result is %s, not an object", typeName(m.result))
 	}
 	return nil
 }
@@ -120,11 +119,11 @@ func parseFailure(raw []byte) (rpcError, error) {
 		}
 	}
 	var err error
-	if e.code, err = strconv.ParseInt(string(code), 10, 64); err != nil || !rawjson.IsNumber(code) {
-		return e, fmt.Errorf("its error code is %s, not an integer", show(code))
+	if e.code, err = strconv.ParseInt(string(code), 10, 64); err != nil {
+		return e, breaks(RuleError, "its error code is %s, not an integer", show(code))
 	}
-	if text == nil || !rawjson.IsString(text) {
-		return e, fmt.Errorf("its error message is %s, not a string", show(text))
+	if !rawjson.IsString(text) {
+		return e, breaks(RuleError, "its error message is %s, not a string", show(text))
 	}
 	e.message, err = rawjson.String(rawjson.FixSurrogates(text))
 	return e, err
@@ -163,7 +162,7 @@ func checkResult(raw []byte, toolCall bool) (refused string, err error) {
 
 func checkContent(raw []byte) error {
 	if !rawjson.IsArray(raw) {
-		return fmt.Errorf("the content of its result is %s, not an array", typeName(raw))
+		return breaks(RuleContent, "the content of its result is %s, not an array", typeName(raw))
 	}
 	for w := walk(raw); ; {
 		block, ok := w.element()
@@ -171,7 +170,7 @@ func checkContent(raw []byte) error {
 			return nil
 		}
 		if !rawjson.IsObject(block) {
-			return fmt.Errorf("a content block of its result is %s, not an object", typeName(block))
+			return breaks(RuleContent, "a content block of its result is %s, not an object", typeName(block))
 		}
 	}
 }

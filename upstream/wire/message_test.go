@@ -221,6 +221,22 @@ func TestResultIsNotEncodedAnew(t *testing.T) {
 	}
 }
 
+// What a server wants is shown whatever the shape of its wish.
+func TestC46_WishesOfAnyShape(t *testing.T) {
+	for result, want := range map[string]string{
+		`{"resultType":"input_required","inputRequests":{"a":5,"b":[{"method":"x"}],"c":"s","d":null,"e":{"params":{}},"f":{"method":7},"g":{"method":"roots/list"}}}`: `resultType "input_required" and wants 7, "roots/list"`,
+		`{"resultType":"input_required","inputRequests":[{"method":"x"}]}`:                                                                                             `resultType "input_required"`,
+		`{"resultType":["x"]}`: `resultType an array`,
+		`{"resultType":"input_required","inputRequests":{"1":{"method":"a"},"2":{"method":"b"},"3":{"method":"c"},"4":{"method":"d"},"5":{"method":"e"},"6":{"method":"f"},"7":{"method":"g"},"8":{"method":"h"},"9":{"method":"i"}}}`: `resultType "input_required" and wants "a", "b", "c", "d", "e", "f", "g", "h"`,
+		`{"resultType":"complete"}`: "",
+		`{}`:                        "",
+	} {
+		if got, err := checkResult([]byte(result), true); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", result, got, err, want)
+		}
+	}
+}
+
 func TestC06_RequestIDs(t *testing.T) {
 	first, second := nextID(), nextID()
 	if first == second {

@@ -132,7 +132,7 @@ func (x *exchange) ignore(res *http.Response) {
 }
 
 func noResponse(res *http.Response) *Error {
-	return malformed(fmt.Sprintf("no response to the request (status %d)", res.StatusCode))
+	return malformed(breaks(RuleResponse, "no response to the request (status %d)", res.StatusCode))
 }
 
 // fromBody judges one JSON value.
@@ -149,7 +149,7 @@ func (x *exchange) fromBody(src *capReader, res *http.Response) ([]byte, *Error)
 	}
 	m, err := parseMessage(data)
 	if err != nil {
-		return nil, malformed(err.Error())
+		return nil, malformed(err)
 	}
 	return x.accept(&m)
 }
@@ -182,12 +182,12 @@ func readAll(src io.Reader, length int64) ([]byte, error) {
 // accept judges m as the response to the request and returns its result.
 func (x *exchange) accept(m *message) ([]byte, *Error) {
 	if err := m.check(x.id); err != nil {
-		return nil, malformed(err.Error())
+		return nil, malformed(err)
 	}
 	if m.failure != nil {
 		failure, err := parseFailure(m.failure)
 		if err != nil {
-			return nil, malformed(err.Error())
+			return nil, malformed(err)
 		}
 		e := &Error{Kind: RPCError, text: rpcText(failure)}
 		e.setRPC(failure)
@@ -196,7 +196,7 @@ func (x *exchange) accept(m *message) ([]byte, *Error) {
 	call := x.request.Method == "tools/call"
 	refused, err := checkResult(m.result, call)
 	if err != nil {
-		return nil, malformed(err.Error())
+		return nil, malformed(err)
 	}
 	if refused != "" {
 		return nil, &Error{Kind: InputRequired,

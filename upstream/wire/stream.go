@@ -59,7 +59,7 @@ func (s *stream) message(data []byte) *Error {
 	m, err := parseMessage(data)
 	switch {
 	case err != nil:
-		return malformed(err.Error())
+		return malformed(err)
 	case !m.response() && m.method == nil:
 		return nil // a heartbeat or the like
 	case !m.response() && m.id == nil:
@@ -71,7 +71,7 @@ func (s *stream) message(data []byte) *Error {
 		}
 		return nil
 	case s.answered:
-		return malformed("a second response in one stream")
+		return malformed(breaks(RuleOnce, "a second response in one stream"))
 	}
 	result, failure := s.accept(&m)
 	if failure != nil && failure.Kind != RPCError {
@@ -114,7 +114,7 @@ func (s *stream) end(err error) ([]byte, *Error) {
 	case s.answered:
 		return s.result, nil
 	case err == io.EOF:
-		failure := malformed("the event stream ended without a response")
+		failure := malformed(breaks(RuleResponse, "the event stream ended without a response"))
 		failure.Unanswered = s.unanswered
 		return nil, failure
 	}
