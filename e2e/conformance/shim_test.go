@@ -88,8 +88,9 @@ func local(name string) string {
 }
 
 func renamedHeader(value string) string {
-	encoded, ok := strings.CutPrefix(value, "=?base64?")
-	if encoded, ok = strings.CutSuffix(encoded, "?="); !ok || !strings.HasPrefix(value, "=?base64?") {
+	encoded, marked := strings.CutPrefix(value, "=?base64?")
+	encoded, ended := strings.CutSuffix(encoded, "?=")
+	if !marked || !ended {
 		return local(value)
 	}
 	plain, err := base64.StdEncoding.DecodeString(encoded)
