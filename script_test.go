@@ -37,6 +37,7 @@ func TestScript(t *testing.T) {
 			"await":   await,
 			"screen":  screen,
 			"waiting": waiting,
+			"until":   until,
 			"demo":    demo,
 			"post":    post,
 		},
@@ -152,6 +153,23 @@ func post(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("SESSION", resp.Header.Get("Mcp-Session-Id"))
 }
 
+// until stdout|stderr PATTERN command... runs a command until that stream matches.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 3 || neg {
+		ts.Fatalf("usage: until stdout|stderr PATTERN command...")
+	}
+	pattern := regexp.MustCompile(args[1])
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		ts.Check(ts.Exec(args[2], args[3:]...))
+		if pattern.MatchString(ts.ReadFile(args[0])) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s never matched %q", args[0], args[1])
+		}
+	}
+}
+
 // What changes from run to run on a screen, and how a golden file writes it.
 var varying = []struct {
 	pattern *regexp.Regexp
@@ -161,6 +179,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( UTC)?`), "TIME"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
+	{regexp.MustCompile(`(\.toml) [0-9a-f]{8}\b`), "$1 DIGEST"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ms\b`), "N ms"},
 	{regexp.MustCompile(`\S*/gatehouse-demo-\d+/`), "SCRATCH/"},
 }

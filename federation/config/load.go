@@ -81,7 +81,7 @@ func Parse(path string, data []byte) (*Config, Problems) {
 	d := &decoder{lines: indexLines(data)}
 	var f file
 	d.document(tree, &f)
-	b := &builder{decoder: d, dir: filepath.Dir(path), config: &Config{Path: path, Digest: gate.DigestOf(data)}}
+	b := &builder{decoder: d, dir: directory(path), config: &Config{Path: path, Digest: gate.DigestOf(data)}}
 	b.build(&f)
 
 	slices.SortStableFunc(b.config.uses, func(a, b use) int { return cmp.Compare(a.line, b.line) })
@@ -93,6 +93,16 @@ func Parse(path string, data []byte) (*Config, Problems) {
 		return nil, d.problems
 	}
 	return b.config, d.problems
+}
+
+// directory is where paths in the file at path start. It is absolute, so that two
+// configurations that were read from different places can be compared.
+func directory(path string) string {
+	dir := filepath.Dir(path)
+	if absolute, err := filepath.Abs(dir); err == nil {
+		return absolute
+	}
+	return dir
 }
 
 // quoted finds what the parser quotes from the file. A secret that somebody

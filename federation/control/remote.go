@@ -36,6 +36,7 @@ var _ API = (*Remote)(nil)
 // Dial reaches the daemon at the socket. The error is ErrNoDaemon when nobody
 // listens there, also when a process that is gone left the socket behind.
 func Dial(ctx context.Context, path string) (*Remote, error) {
+	path = nearby(path)
 	r := &Remote{client: dialer(path), path: path}
 	ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
 	defer cancel()

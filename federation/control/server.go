@@ -30,6 +30,7 @@ type Socket struct {
 
 // Serve opens the socket at path and answers for g there until Close.
 func Serve(g *federation.Gateway, path string, logger *slog.Logger) (*Socket, error) {
+	path = nearby(path)
 	listener, err := listenSocket(path)
 	if err != nil {
 		return nil, err

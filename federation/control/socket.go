@@ -22,6 +22,22 @@ const dialTimeout = time.Second
 // ErrNoDaemon says that nobody listens at a socket.
 var ErrNoDaemon = errors.New("no daemon is running")
 
+// nearby is path as it is reached from here, when it is too long for a socket
+// and that is shorter.
+func nearby(path string) string {
+	if len(path) <= longestSocket {
+		return path
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if relative, err := filepath.Rel(here, path); err == nil && len(relative) < len(path) {
+		return relative
+	}
+	return path
+}
+
 // listenSocket opens the socket at path, for this user alone. Whoever calls
 // holds the state file, so a socket that is there already was left behind by a
 // process that is gone, and is replaced.

@@ -266,7 +266,7 @@ func (w *writer) replay(r *Replay) {
 	if r == nil {
 		return
 	}
-	w.head(fmt.Sprintf("of the last %d recorded calls, %d would end otherwise", r.Calls, len(r.Differ)))
+	w.head(fmt.Sprintf("recorded calls: %d judged, %d would end otherwise", r.Calls, len(r.Differ)))
 	type group struct {
 		caller, tool  string
 		before, after Judgement
