@@ -78,98 +78,125 @@ func Judge(s Snapshot, c *Caller, call Call, e Enforcement) Decision {
 // first reason against and the values behind it, or "" when the tool is offered.
 // A missing tool or caller is offered nothing.
 func Offered(t *Tool, c *Caller, e Enforcement) (Reason, string) {
-	for i := range offering {
-		if ok, detail := offering[i].holds(t, c, e); !ok {
-			return offering[i].reason, detail
-		}
-	}
-	return "", ""
+	return firstAgainst(offering[:], t, c, e)
 }
 
 // Approves reports why c may not decide about calls of t: an approver has to
 // pass checks 1 to 5 himself. It returns "" when c may.
 func Approves(t *Tool, c *Caller, e Enforcement) (Reason, string) {
-	for i := range offering[:5] {
-		if ok, detail := offering[i].holds(t, c, e); !ok {
-			return offering[i].reason, detail
+	return firstAgainst(offering[:5], t, c, e)
+}
+
+func firstAgainst(checks []check, t *Tool, c *Caller, e Enforcement) (Reason, string) {
+	for i := range checks {
+		if !checks[i].holds(t, c, e) {
+			return checks[i].reason, checks[i].values(t, c, e)
 		}
 	}
 	return "", ""
 }
 
-// offering is checks 1 to 6 in their order: cheapest and least telling first.
-var offering = [...]struct {
+// A check is one of those that decide what is offered. Values words what was
+// compared; it is asked only when somebody reads it, since every call and every
+// listed tool passes here.
+type check struct {
 	name   string
 	reason Reason
-	holds  func(*Tool, *Caller, Enforcement) (bool, string)
-}{
-	{"registered", NotRegistered, registered},
-	{"enabled", ToolDisabled, enabled},
-	{"administrator", RequiresAdmin, administrator},
-	{"group", ConfigurationGroup, grouped},
-	{"ceiling", TrustZone, underCeiling},
-	{"portable", NotPortable, portable},
+	holds  func(*Tool, *Caller, Enforcement) bool
+	values func(*Tool, *Caller, Enforcement) string
 }
 
-func registered(t *Tool, c *Caller, _ Enforcement) (bool, string) {
+// offering is checks 1 to 6 in their order: cheapest and least telling first.
+var offering = [...]check{
+	{"registered", NotRegistered, registered, registeredValues},
+	{"enabled", ToolDisabled, enabled, enabledValues},
+	{"administrator", RequiresAdmin, administrator, administratorValues},
+	{"group", ConfigurationGroup, grouped, groupedValues},
+	{"ceiling", TrustZone, underCeiling, underCeilingValues},
+	{"portable", NotPortable, portable, portableValues},
+}
+
+func registered(t *Tool, c *Caller, _ Enforcement) bool {
+	return t != nil && (!t.FindOnly || c != nil && c.Surface == Find)
+}
+
+func registeredValues(t *Tool, c *Caller, e Enforcement) string {
 	switch {
 	case t == nil:
-		return false, "no tool has this name"
-	case t.FindOnly && (c == nil || c.Surface != Find):
-		return false, "only for callers whose surface is find"
+		return "no tool has this name"
+	case !registered(t, c, e):
+		return "only for callers whose surface is find"
 	}
-	return true, fmt.Sprintf("%q of server %q", clipText(string(t.Remote), 80), t.Server)
+	return fmt.Sprintf("%q of server %q", clipText(string(t.Remote), 80), t.Server)
 }
 
-func enabled(t *Tool, _ *Caller, _ Enforcement) (bool, string) {
-	return t.Availability == Enabled, t.Availability.String()
-}
+func enabled(t *Tool, _ *Caller, _ Enforcement) bool { return t.Availability == Enabled }
 
-func administrator(t *Tool, c *Caller, _ Enforcement) (bool, string) {
+func enabledValues(t *Tool, _ *Caller, _ Enforcement) string { return t.Availability.String() }
+
+func administrator(t *Tool, c *Caller, _ Enforcement) bool { return c != nil && (t.Own || c.Admin) }
+
+func administratorValues(t *Tool, c *Caller, _ Enforcement) string {
 	switch {
 	case c == nil:
-		return false, "there is no caller"
+		return "there is no caller"
 	case t.Own:
-		return true, "our own tool, for every caller"
+		return "our own tool, for every caller"
 	case c.Admin:
-		return true, "caller is an administrator"
+		return "caller is an administrator"
 	}
-	return false, "caller is not an administrator"
+	return "caller is not an administrator"
 }
 
-func grouped(t *Tool, c *Caller, _ Enforcement) (bool, string) {
+func grouped(t *Tool, c *Caller, _ Enforcement) bool {
+	return t.Own && t.Group == "" || c.Groups.Include(t.Group)
+}
+
+func groupedValues(t *Tool, c *Caller, _ Enforcement) string {
 	switch {
 	case c.Groups.Every():
-		return true, "caller is not narrowed to groups"
+		return "caller is not narrowed to groups"
 	case t.Own && t.Group == "":
-		return true, "our own tool, in no group"
+		return "our own tool, in no group"
 	case c.Groups.Include(t.Group):
-		return true, fmt.Sprintf("group %s is the caller's", t.Group)
+		return fmt.Sprintf("group %s is the caller's", t.Group)
 	}
-	return false, fmt.Sprintf("group %s is not among the caller's", t.Group)
+	return fmt.Sprintf("group %s is not among the caller's", t.Group)
 }
 
-func underCeiling(t *Tool, c *Caller, e Enforcement) (bool, string) {
+func underCeiling(t *Tool, c *Caller, e Enforcement) bool {
+	return classified(t) && (t.Class.Fits(c.Zone.Ceiling()) || t.Own && e == Observe)
+}
+
+func classified(t *Tool) bool { return t.Class != Unclassified && t.Class <= SecretAdjacent }
+
+func underCeilingValues(t *Tool, c *Caller, e Enforcement) string {
 	ceiling := c.Zone.Ceiling()
 	switch {
-	case t.Class == Unclassified || t.Class > SecretAdjacent:
-		return false, "no data class is declared"
+	case !classified(t):
+		return "no data class is declared"
 	case t.Class.Fits(ceiling):
-		return true, fmt.Sprintf("%s is within the ceiling of %s (%s)", t.Class, c.Zone, ceiling)
+		return fmt.Sprintf("%s is within the ceiling of %s (%s)", t.Class, c.Zone, ceiling)
 	case t.Own && e == Observe:
-		return true, fmt.Sprintf("%s is above the ceiling of %s (%s); our own tool, only observed", t.Class, c.Zone, ceiling)
+		return fmt.Sprintf("%s is above the ceiling of %s (%s); our own tool, only observed", t.Class, c.Zone, ceiling)
 	}
-	return false, fmt.Sprintf("%s is above the ceiling of %s (%s)", t.Class, c.Zone, ceiling)
+	return fmt.Sprintf("%s is above the ceiling of %s (%s)", t.Class, c.Zone, ceiling)
 }
 
-func portable(t *Tool, c *Caller, _ Enforcement) (bool, string) {
-	if c.Dialect == Portable && t.Unportable != "" {
-		return false, "the portable dialect cannot carry it: " + clipText(t.Unportable, 200)
+func portable(t *Tool, c *Caller, _ Enforcement) bool {
+	return dialectFits(t, c) && (c.NameBudget <= 0 || c.NamePrefix+len(t.Name) <= c.NameBudget)
+}
+
+func dialectFits(t *Tool, c *Caller) bool { return c.Dialect != Portable || t.Unportable == "" }
+
+func portableValues(t *Tool, c *Caller, e Enforcement) string {
+	switch {
+	case !dialectFits(t, c):
+		return "the portable dialect cannot carry it: " + clipText(t.Unportable, 200)
+	case !portable(t, c, e):
+		return fmt.Sprintf("the name has %d characters in the caller's host, which takes %d; give the tool an alias", c.NamePrefix+len(t.Name), c.NameBudget)
 	}
-	if n := c.NamePrefix + len(t.Name); c.NameBudget > 0 && n > c.NameBudget {
-		return false, fmt.Sprintf("the name has %d characters in the caller's host, which takes %d; give the tool an alias", n, c.NameBudget)
-	}
-	return true, "dialect and name budget fit"
+	return "dialect and name budget fit"
 }
 
 // checkArguments is check 7.
@@ -223,7 +250,7 @@ func Explain(s Snapshot, c *Caller, call Call, e Enforcement) []Check {
 		case c == nil && i > 2:
 			check.Skipped, check.Detail = true, "there is no caller"
 		default:
-			check.Passed, check.Detail = o.holds(t, c, e)
+			check.Passed, check.Detail = o.holds(t, c, e), o.values(t, c, e)
 		}
 		checks = append(checks, check)
 	}

@@ -41,7 +41,7 @@ func newChecker(schema []byte) *checker {
 
 // Check implements gate.ArgumentChecker.
 func (c *checker) Check(raw []byte) error {
-	args, err := decodeArguments(raw)
+	args, depth, err := decodeArguments(raw)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (c *checker) Check(raw []byte) error {
 		return &gate.ArgumentError{Rule: "the tool's schema cannot be used, so no call of it can be checked"}
 	}
 	var invalid *jsonschema.ValidationError
-	switch err := v.check(args, depthOf(raw)); {
+	switch err := v.check(args, depth); {
 	case err == nil:
 		return nil
 	case errors.As(err, &invalid):
@@ -61,11 +61,14 @@ func (c *checker) Check(raw []byte) error {
 	return &gate.ArgumentError{Rule: "these cannot be checked against the tool's schema"}
 }
 
-func decodeArguments(raw []byte) (map[string]any, error) {
+// decodeArguments reads raw in one strict pass, which is most of what a large
+// call costs here.
+func decodeArguments(raw []byte) (args map[string]any, depth int, err error) {
 	if raw == nil {
-		return map[string]any{}, nil
+		return map[string]any{}, 1, nil
 	}
-	if err := rawjson.Check(raw); err != nil {
+	value, depth, err := rawjson.Decode(raw)
+	if err != nil {
 		rule := "must be one strict JSON object"
 		var e *rawjson.Error
 		if errors.As(err, &e) {
@@ -78,19 +81,13 @@ func decodeArguments(raw []byte) (map[string]any, error) {
 				rule += ": " + e.Error()
 			}
 		}
-		return nil, &gate.ArgumentError{Rule: oneLine(rule, 300)}
+		return nil, 0, &gate.ArgumentError{Rule: oneLine(rule, 300)}
 	}
-	if !rawjson.IsObject(raw) {
-		return nil, &gate.ArgumentError{Rule: "must be an object, is " + kindOf(raw)}
+	args, ok := value.(map[string]any)
+	if !ok {
+		return nil, 0, &gate.ArgumentError{Rule: "must be an object, is " + kindOf(raw)}
 	}
-	args, err := decodeNumbers(raw)
-	if err != nil {
-		return nil, &gate.ArgumentError{Rule: "must be one strict JSON object"}
-	}
-	if err := checkNumbers(args, ""); err != nil {
-		return nil, err
-	}
-	return args, nil
+	return args, depth, checkNumbers(args, "")
 }
 
 // checkNumbers refuses numbers that are too large to reckon with exactly. Depth

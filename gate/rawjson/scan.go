@@ -186,6 +186,9 @@ func (s *scanner) seen(f *frame, name []byte) bool {
 			return true
 		}
 	}
+	if s.keys == nil {
+		s.keys = make([][]byte, 0, 8) // most values need one allocation and no growing
+	}
 	s.keys = append(s.keys, name)
 	if len(mine) >= manyKeys {
 		f.set = make(map[string]struct{}, 4*manyKeys)
