@@ -53,30 +53,33 @@ func (g *Gateway) known(id gate.ServerID) error {
 }
 
 // Enable opens the tools that the patterns cover, at the definitions now in the
-// catalogue, and puts each change on record.
+// catalogue. Each change is on record before it is in force.
 func (g *Gateway) Enable(ctx context.Context, by string, patterns ...string) ([]catalog.Change, error) {
-	changes, err := g.Catalog.Enable(patterns...)
-	return changes, errors.Join(err, g.recordChanges(ctx, by, changes))
+	return g.Catalog.Enable(g.recorder(ctx, by), patterns...)
 }
 
 // Disable closes them.
 func (g *Gateway) Disable(ctx context.Context, by string, patterns ...string) ([]catalog.Change, error) {
-	changes, err := g.Catalog.Disable(patterns...)
-	return changes, errors.Join(err, g.recordChanges(ctx, by, changes))
+	return g.Catalog.Disable(g.recorder(ctx, by), patterns...)
 }
 
-func (g *Gateway) recordChanges(ctx context.Context, by string, changes []catalog.Change) error {
-	entries := make([]*gate.Entry, 0, len(changes))
-	for _, c := range changes {
-		if c.Kind != "" {
-			entries = append(entries, &gate.Entry{Kind: c.Kind, Via: Operator, AnsweredBy: gate.CallerName(by), Tool: c.Name,
-				Server: c.Server, RemoteName: c.Remote, Definition: c.Definition})
+func (g *Gateway) recorder(ctx context.Context, by string) catalog.Recorder {
+	return func(changes []catalog.Change) error {
+		entries := make([]*gate.Entry, 0, len(changes))
+		for _, c := range changes {
+			if c.Kind != "" {
+				entries = append(entries, &gate.Entry{Kind: c.Kind, Via: Operator, AnsweredBy: gate.CallerName(by), Tool: c.Name,
+					Server: c.Server, RemoteName: c.Remote, Definition: c.Definition})
+			}
 		}
-	}
-	if len(entries) == 0 {
+		if len(entries) == 0 {
+			return nil
+		}
+		if err := g.Ledger.Append(context.WithoutCancel(ctx), entries...); err != nil {
+			return fmt.Errorf("not on record, so not done: %w", err)
+		}
 		return nil
 	}
-	return g.Ledger.Append(context.WithoutCancel(ctx), entries...)
 }
 
 // Explain runs every check for one caller and one tool, with the values compared.

@@ -120,7 +120,7 @@ func BenchmarkImportAgainUnchanged(b *testing.B) {
 func BenchmarkPageOfTenThousand(b *testing.B) {
 	c, listings := largeCatalogue(b)
 	importLarge(b, c, listings)
-	if _, err := c.Enable("mcp_*"); err != nil {
+	if _, err := c.Enable(nil, "mcp_*"); err != nil {
 		b.Fatal(err)
 	}
 	s := c.Snapshot()
@@ -139,7 +139,7 @@ func BenchmarkPageOfTenThousand(b *testing.B) {
 func BenchmarkViewOfTenThousand(b *testing.B) {
 	c, listings := largeCatalogue(b)
 	importLarge(b, c, listings)
-	if _, err := c.Enable("mcp_*"); err != nil {
+	if _, err := c.Enable(nil, "mcp_*"); err != nil {
 		b.Fatal(err)
 	}
 	s := c.Snapshot()
@@ -162,7 +162,7 @@ func BenchmarkSwapOfTenThousand(b *testing.B) {
 func BenchmarkFindInTenThousand(b *testing.B) {
 	c, listings := largeCatalogue(b)
 	importLarge(b, c, listings)
-	if _, err := c.Enable("mcp_*"); err != nil {
+	if _, err := c.Enable(nil, "mcp_*"); err != nil {
 		b.Fatal(err)
 	}
 	s := c.Snapshot()
@@ -196,7 +196,7 @@ func BenchmarkMemoryOfTenThousand(b *testing.B) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		importLarge(b, c, listings)
-		if _, err := c.Enable("mcp_*"); err != nil {
+		if _, err := c.Enable(nil, "mcp_*"); err != nil {
 			b.Fatal(err)
 		}
 		s := c.Snapshot()

@@ -90,7 +90,7 @@ func TestC56EachCallerSeesTheirOwnPages(t *testing.T) {
 	if _, err := s.Page(same, catalog.Era2026, cursor); !errors.Is(err, catalog.ErrStaleCursor) {
 		t.Errorf("the cursor of another view with the same tools gives %v", err)
 	}
-	if _, err := b.Disable("mcp_secret_t599"); err != nil {
+	if _, err := b.Disable(nil, "mcp_secret_t599"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Snapshot().Page(admin, catalog.Era2026, stale); !errors.Is(err, catalog.ErrStaleCursor) {

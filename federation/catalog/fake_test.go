@@ -158,7 +158,7 @@ func (b *bench) take(id gate.ServerID, tools ...string) catalog.Report {
 
 func (b *bench) enable(patterns ...string) []catalog.Change {
 	b.t.Helper()
-	changes, err := b.Enable(patterns...)
+	changes, err := b.Enable(nil, patterns...)
 	if err != nil {
 		b.t.Fatalf("enable %q: %v", patterns, err)
 	}

@@ -87,7 +87,7 @@ var realisticOnce = sync.OnceValue(func() *catalog.Catalog {
 			panic(r.Summary())
 		}
 	}
-	if _, err := c.Enable("mcp_*"); err != nil {
+	if _, err := c.Enable(nil, "mcp_*"); err != nil {
 		panic(err)
 	}
 	return c

@@ -95,7 +95,7 @@ func TestWhatCannotBeWrittenDoesNotHappen(t *testing.T) {
 	if _, err := b.Import(t.Context(), "docs", lists(listing(tool("b", ""))), false); !errors.Is(err, b.store.fail) {
 		t.Errorf("import: %v", err)
 	}
-	if _, err := b.Enable("mcp_docs_a"); !errors.Is(err, b.store.fail) {
+	if _, err := b.Enable(nil, "mcp_docs_a"); !errors.Is(err, b.store.fail) {
 		t.Errorf("enable: %v", err)
 	}
 	if b.Snapshot().Tool("mcp_docs_b") != nil || b.availability("mcp_docs_a") != gate.Disabled {
@@ -132,7 +132,7 @@ func TestEnableAndDisable(t *testing.T) {
 		"MCP_A_X":         "no such tool",
 		"mcp_a_x\nmcp_b_": "no such tool",
 	} {
-		_, err := b.Enable("mcp_b_x", name)
+		_, err := b.Enable(nil, "mcp_b_x", name)
 		if part == "" {
 			continue
 		}
@@ -143,7 +143,7 @@ func TestEnableAndDisable(t *testing.T) {
 			t.Errorf("enable %q: %v is not ErrNoTool", name, err)
 		}
 	}
-	b.Disable("*")
+	b.Disable(nil, "*")
 	if got := b.availability("mcp_b_x"); got != gate.Disabled {
 		t.Errorf("a failed enable left mcp_b_x %s", got)
 	}
@@ -162,7 +162,7 @@ func TestEnableAndDisable(t *testing.T) {
 	if again := b.enable("mcp_a_x"); again[0].Kind != "" || again[0].To != gate.Enabled {
 		t.Errorf("enabling twice: %+v", again)
 	}
-	changes, err := b.Disable("mcp_a_x", "mcp_a_bad")
+	changes, err := b.Disable(nil, "mcp_a_x", "mcp_a_bad")
 	if err != nil || len(changes) != 2 || changes[0].Kind != "" || changes[1].Kind != gate.KindDisable || changes[1].To != gate.Disabled {
 		t.Errorf("disable: %+v, %v", changes, err)
 	}
@@ -422,9 +422,9 @@ func TestEverythingAtOnce(t *testing.T) {
 	}
 	wg.Go(func() {
 		for range 20 {
-			b.Enable("mcp_*")
+			b.Enable(nil, "mcp_*")
 			b.Configure([]catalog.ServerSettings{server("a"), server("b")}, nil, gate.Enforce)
-			b.Disable("mcp_b*")
+			b.Disable(nil, "mcp_b*")
 		}
 	})
 	for _, c := range []*gate.Caller{admin, {Name: "n", Admin: true, Groups: gate.OnlyGroups("mcp_a")}} {
@@ -471,5 +471,24 @@ func TestVanishedToolsTakeNoNames(t *testing.T) {
 	b.enable("mcp_a_x")
 	if now := b.Snapshot().Tool("mcp_a_x"); now.Remote != "x" || now.Availability != gate.Enabled {
 		t.Errorf("enabled, the name leads to %q, which is %s", now.Remote, now.Availability)
+	}
+}
+
+// TestNothingChangesUnrecorded: a change that cannot be put on record does not
+// happen.
+func TestNothingChangesUnrecorded(t *testing.T) {
+	b := open(t, newMemory(), server("docs"))
+	b.take("docs", tool("a", ""))
+	full := errors.New("disk full")
+	if _, err := b.Enable(func(changes []catalog.Change) error {
+		if len(changes) != 1 || changes[0].Kind != gate.KindEnable {
+			t.Errorf("to be recorded: %+v", changes)
+		}
+		return full
+	}, "mcp_docs_a"); !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+	if tool := b.Snapshot().Tool("mcp_docs_a"); tool == nil || tool.Availability != gate.Disabled {
+		t.Errorf("enabled without a record: %+v", tool)
 	}
 }

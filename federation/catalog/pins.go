@@ -27,22 +27,26 @@ type Change struct {
 // accepts the change. Of tools that a glob or a group covers, those that cannot
 // be enabled are left as they are. A name that cannot be is an error, and then
 // nothing is enabled at all.
-func (c *Catalog) Enable(patterns ...string) ([]Change, error) {
+func (c *Catalog) Enable(record Recorder, patterns ...string) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pin(patterns, c.enabling)
+	return c.pin(patterns, c.enabling, record)
 }
 
 // Disable removes the pins of the tools that the names, globs or groups cover.
-func (c *Catalog) Disable(patterns ...string) ([]Change, error) {
+func (c *Catalog) Disable(record Recorder, patterns ...string) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pin(patterns, c.disabling)
+	return c.pin(patterns, c.disabling, record)
 }
+
+// A Recorder puts changes on record before they are in force; its error keeps
+// them from happening. Nil records nothing.
+type Recorder func([]Change) error
 
 // pin lets alter decide about each covered tool, then writes one transaction a
 // server and swaps the snapshot once.
-func (c *Catalog) pin(patterns []string, alter func(*entry, time.Time) (*StoredPin, Change)) ([]Change, error) {
+func (c *Catalog) pin(patterns []string, alter func(*entry, time.Time) (*StoredPin, Change), put Recorder) ([]Change, error) {
 	chosen, named, err := c.current.Load().choose(patterns)
 	if err != nil {
 		return nil, err
@@ -68,6 +72,11 @@ func (c *Catalog) pin(patterns []string, alter func(*entry, time.Time) (*StoredP
 	}
 	if len(altered) == 0 {
 		return out, nil
+	}
+	if put != nil {
+		if err := put(out); err != nil {
+			return nil, err
+		}
 	}
 	err = c.savePins(altered)
 	c.swap()

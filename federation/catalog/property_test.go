@@ -31,12 +31,12 @@ func TestListedIsOffered(t *testing.T) {
 				reconfigure()
 			case 1:
 				if all := b.Snapshot().Entries("mcp_*"); len(all) > 0 {
-					b.Enable(string(all[r.IntN(len(all))].Name))
+					b.Enable(nil, string(all[r.IntN(len(all))].Name))
 				}
 			case 2:
-				b.Enable("mcp_*")
+				b.Enable(nil, "mcp_*")
 			case 3:
-				b.Disable(fmt.Sprintf("mcp_s%d", r.IntN(3)))
+				b.Disable(nil, fmt.Sprintf("mcp_s%d", r.IntN(3)))
 			default:
 				b.Import(t.Context(), gate.ServerID(fmt.Sprintf("s%d", r.IntN(3))), lists(randomListing(r)), r.IntN(6) == 0)
 			}
