@@ -379,3 +379,58 @@ func TestReplay(t *testing.T) {
 		t.Errorf("the same file: %+v, %v", p.Replay, err)
 	}
 }
+
+// TestReloadTellsWhomItConcerns: the list changed for a caller whose rights
+// changed, though no tool did, and for nobody after a change of words.
+func TestReloadTellsWhomItConcerns(t *testing.T) {
+	r := newReloadRig(t)
+	n := r.g.listeners.add("alice")
+	defer r.g.listeners.remove(n)
+	told := func() bool {
+		select {
+		case <-n.changed:
+			return true
+		default:
+			return false
+		}
+	}
+	told() // whatever came before
+	for _, test := range []struct {
+		name, text string
+		want       bool
+	}{
+		{"a word", r.text + "# a word\n", false},
+		{"the zone", r.with(`trust_zone = "local"`, `trust_zone = "external_global"`), true},
+		{"back", r.text, true},
+		{"the dialect", r.with("admin = true", "admin = true\nschema_dialect = \"portable\""), true},
+		{"the budget", r.with("admin = true", "admin = true\nschema_dialect = \"portable\"\nmax_concurrent_calls = 3"), false},
+	} {
+		r.reload(test.text)
+		if got := told(); got != test.want {
+			t.Errorf("%s: told %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestHostGateIsReloaded: what [network] no longer allows is not reached, not
+// even through a connection that was open before.
+func TestHostGateIsReloaded(t *testing.T) {
+	r := newReloadRig(t)
+	if x := r.modern("alice", "tools/call", echo, form); x.verdict() != "ok" {
+		t.Fatalf("before: %s", x.raw)
+	}
+	r.reload(r.with(`private_hosts = ["127.0.0.1"]`, `private_hosts = []`))
+	if x := r.modern("alice", "tools/call", echo, form); x.verdict() != "not_sent" {
+		t.Errorf("after: %s", x.raw)
+	}
+	if _, err := r.g.outbound.CheckURL(r.here, false); err == nil {
+		t.Error("the way out for token requests is still the one before")
+	}
+	r.reload(r.text)
+	if x := r.modern("alice", "tools/call", echo, form); x.verdict() != "ok" {
+		t.Errorf("back again: %s", x.raw)
+	}
+	if n := r.upstream.Count("tools/call"); n != 2 {
+		t.Errorf("%d calls were sent, want 2", n)
+	}
+}
