@@ -2,6 +2,7 @@ package federation
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -119,7 +120,12 @@ func (g *Gateway) assemble(cfg *config.Config) (err error) {
 	if g.State, err = state.Open(cfg.StatePath(), state.Options{Now: g.now}); err != nil {
 		return err
 	}
-	if g.Ledger, err = ledger.Open(ledger.Options{Dir: cfg.LedgerDir(), Now: g.now, Retention: cfg.Audit.Retention, Logger: g.Logger}); err != nil {
+	g.Resolver = &credential.Resolver{}
+	signer, err := g.signer(cfg)
+	if err != nil {
+		return err
+	}
+	if g.Ledger, err = ledger.Open(ledger.Options{Dir: cfg.LedgerDir(), Now: g.now, Retention: cfg.Audit.Retention, Logger: g.Logger, Signer: signer}); err != nil {
 		return err
 	}
 	if g.Catalog, err = catalog.Open(catalog.Options{Store: g.State.Catalog(), Logger: g.Logger, Now: g.now, Version: g.Version}); err != nil {
@@ -142,13 +148,32 @@ func (g *Gateway) assemble(cfg *config.Config) (err error) {
 	return nil
 }
 
+// signer is the key that signs the ledger's checkpoints, nil when none is
+// configured. A key that cannot be used stops the start: an operator who asked
+// for signatures must not find out later that there are none.
+func (g *Gateway) signer(cfg *config.Config) (ed25519.PrivateKey, error) {
+	if cfg.Audit.SigningKey.IsZero() {
+		return nil, nil
+	}
+	secret, err := g.Resolver.ResolveText(g.ctx, cfg.Audit.SigningKey)
+	if err != nil {
+		return nil, fmt.Errorf("[audit] signing_key: %w", err)
+	}
+	text := secret.Bytes()
+	defer clear(text)
+	key, err := ledger.ParseSigner(text)
+	if err != nil {
+		return nil, fmt.Errorf("[audit] signing_key: %s: %w", cfg.Audit.SigningKey, err)
+	}
+	return key, nil
+}
+
 func (g *Gateway) openUpstream(cfg *config.Config) error {
 	way, err := g.outbound.to(cfg.Network)
 	if err != nil {
 		return err
 	}
 	g.outbound.use(way)
-	g.Resolver = &credential.Resolver{}
 	if !cfg.Vault.Identity.IsZero() {
 		g.Vault = vault.New(vault.Options{Store: g.State.Vault(), Identity: cfg.Vault.Identity, Secrets: g.Resolver, Now: g.now})
 		g.Resolver.Vault = g.Vault

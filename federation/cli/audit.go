@@ -48,8 +48,11 @@ func (a *app) auditCommand() *cobra.Command {
 
 	show := &cobra.Command{
 		Use:   "show N",
-		Short: "Show one entry in full",
-		Args:  names(1, 1, "the number of an entry"),
+		Short: "Tell the story of one call, and show an entry in full",
+		Long: `Tell the story of the call that an entry belongs to (the question, the
+answer, the intent, each request that was sent, the outcome), and show the entry
+in full. With --json, the entry with its story as a member.`,
+		Args: names(1, 1, "the number of an entry"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			number, err := strconv.ParseUint(args[0], 10, 64)
 			if err != nil || number == 0 {
@@ -58,12 +61,21 @@ func (a *app) auditCommand() *cobra.Command {
 			return a.showEntry(number)
 		},
 	}
+	var known evidence
 	verify := &cobra.Command{
 		Use:   "verify",
 		Short: "Walk the chain; name the first bad entry and the unsettled calls",
-		Args:  nothing,
-		RunE:  func(*cobra.Command, []string) error { return a.verifyLedger() },
+		Long: `Walk the chain of hashes, name the first entry that does not fit, and list
+the calls without an outcome. A chain alone shows that nobody edited a part of
+it; whoever can write the files could make all of it anew. Two things show that
+the past is still the same: checkpoints signed with [audit] signing_key, which
+are checked with that key or the public keys given by --key, and a copy kept
+elsewhere (gatehouse audit export), given by --against.`,
+		Args: nothing,
+		RunE: func(c *cobra.Command, _ []string) error { return a.verifyLedger(c.Context(), known) },
 	}
+	verify.Flags().StringVar(&known.copy, "against", "", "an export made before, in `file`; every entry in it must still be here")
+	verify.Flags().StringArrayVar(&known.keys, "key", nil, "a public key in `file` (PEM) that signed checkpoints; may be repeated")
 	var from uint64
 	export := &cobra.Command{
 		Use:   "export",
@@ -140,67 +152,6 @@ func verdictColour(v gate.Verdict) string {
 		return yellow
 	}
 	return red
-}
-
-var errFound = errors.New("found")
-
-func (a *app) showEntry(number uint64) error {
-	cfg, err := a.load(false)
-	if err != nil {
-		return err
-	}
-	err = ledger.Read(cfg.LedgerDir(), number, func(raw []byte, e gate.Entry) error {
-		if e.Number != number {
-			return nil
-		}
-		if a.json {
-			a.printf("%s\n", raw)
-		} else {
-			a.printf("%s\n", escape(pretty(raw)))
-		}
-		return errFound
-	})
-	switch {
-	case errors.Is(err, errFound):
-		return nil
-	case err != nil:
-		return err
-	}
-	return fmt.Errorf("record %d: there is no such entry", number)
-}
-
-func (a *app) verifyLedger() error {
-	cfg, err := a.load(false)
-	if err != nil {
-		return err
-	}
-	report, err := ledger.Verify(cfg.LedgerDir())
-	if err != nil {
-		return err
-	}
-	report.Unsettled = list(report.Unsettled)
-	if a.json {
-		if err := a.printJSON(report); err != nil {
-			return err
-		}
-	} else {
-		a.printVerdict(report)
-	}
-	if report.Bad != nil {
-		return errSilent
-	}
-	return nil
-}
-
-func (a *app) printVerdict(report ledger.Report) {
-	if report.Bad != nil {
-		fmt.Fprintf(a.stderr, "gatehouse: %s\n", report.Bad)
-		return
-	}
-	a.printf("%s, %d to %d: the chain is whole\n", entries(report.Entries), report.First, report.Last)
-	for _, number := range report.Unsettled {
-		a.printf("call %d has no outcome: it is under way, or the process that made it is gone\n", number)
-	}
 }
 
 func entries(n uint64) string {

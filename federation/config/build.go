@@ -122,7 +122,7 @@ func (b *builder) secret(t *table, f *reference) credential.Reference {
 func (b *builder) use(t *table, f *field, ref credential.Reference) {
 	b.config.uses = append(b.config.uses, use{
 		where: t.subject + ": " + f.key, key: t.dotted(f.key), line: f.line, ref: ref,
-		text: t.subject == "vault",
+		text: t.subject == "vault" || t.subject == "audit",
 	})
 }
 
@@ -248,6 +248,11 @@ func (b *builder) audit(t *auditTable) {
 	b.config.Audit = Audit{
 		Arguments: b.oneOf(&t.table, &t.Arguments, ArgumentsDigest, ArgumentsRedacted, ArgumentsFull),
 		Retention: b.span(&t.table, &t.Retention, 0, minRetention, maxRetention),
+		// The record must not need the vault, whose changes it records.
+		SigningKey: b.secret(&t.table, &t.SigningKey),
+	}
+	if t.SigningKey.ok() && t.SigningKey.value.Scheme() == credential.Vault {
+		b.wrong(&t.table, &t.SigningKey.field, `cannot be in the vault: the record is opened before it (want "env:NAME" or "file:/path")`)
 	}
 }
 

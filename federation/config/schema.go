@@ -64,8 +64,9 @@ type approvalTable struct {
 
 type auditTable struct {
 	table
-	Arguments text `toml:"arguments"`
-	Retention span `toml:"retention"`
+	Arguments  text      `toml:"arguments"`
+	Retention  span      `toml:"retention"`
+	SigningKey reference `toml:"signing_key"`
 }
 
 type vaultTable struct {

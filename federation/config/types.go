@@ -89,8 +89,9 @@ const (
 
 // Audit says what the ledger keeps and for how long.
 type Audit struct {
-	Arguments string
-	Retention time.Duration // 0: for ever
+	Arguments  string
+	Retention  time.Duration        // 0: for ever
+	SigningKey credential.Reference // env: or file:, Ed25519 in PEM; zero: nothing is signed
 }
 
 // Vault is [vault].

@@ -83,7 +83,7 @@ type request struct {
 	entries []gate.Entry
 	done    chan error // receives once; nil for entries that may lag
 	err     error      // owned by the writer until it is sent
-	probe   bool       // made anew with every try
+	probe   bool       // not tried again: made anew with every try
 
 	// guarded by Ledger.mu
 	taken     bool // by the writer

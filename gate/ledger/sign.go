@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"gatehouse/gate"
@@ -17,8 +18,9 @@ const signEvery = time.Hour
 // shows that nobody edited a part of it; who can write the files can compute it
 // anew. Evidence shows that the past is still the same.
 type Evidence struct {
-	// Key checks the signatures of checkpoints. Without it they are not looked at.
-	Key ed25519.PublicKey
+	// Keys are those whose signatures count; there are several after a change of
+	// keys. Without any, signatures are not looked at.
+	Keys []ed25519.PublicKey
 	// Copy is lines that were copied or exported before: each entry in it has to
 	// be in the ledger, unless retention removed it.
 	Copy io.Reader
@@ -32,28 +34,38 @@ func signedText(through uint64, hash gate.Digest) []byte {
 // sign puts a signed checkpoint on record for the last durable entry, if there
 // are entries that none vouches for yet.
 func (l *Ledger) sign() {
-	if l.signer == nil || l.at != l.synced || l.at.number <= l.signedUpTo {
+	if l.signer == nil || l.at != l.synced || l.at.number <= l.signedUpTo || l.Health() != nil {
 		return
 	}
 	through, hash := l.at.number, l.at.hash
-	l.commit([]*request{{entries: []gate.Entry{{
+	// It speaks of the entry before it. One that could not be written now would
+	// later follow another, so it is made anew instead.
+	l.commit([]*request{{probe: true, entries: []gate.Entry{{
 		Kind: gate.KindCheckpoint, Reason: "signed", Through: through, ResultDigest: hash,
 		Signature: base64.StdEncoding.EncodeToString(ed25519.Sign(l.signer, signedText(through, hash))),
 	}}}}, true)
-	l.signed, l.signedUpTo = l.now(), l.at.number
+	if l.at.number > through {
+		l.signed, l.signedUpTo = l.now(), l.at.number
+	}
 }
 
 // signature checks a checkpoint that is signed: by whom, and that it speaks of
-// the entry it directly follows.
-func (v *verifier) signature(e gate.Entry) {
-	if v.evidence.Key == nil || e.Signature == "" {
+// the entry it follows.
+func (v *verifier) signature(e gate.Entry, follows head) {
+	if len(v.evidence.Keys) == 0 || e.Signature == "" {
 		return
 	}
 	signature, err := base64.StdEncoding.DecodeString(e.Signature)
-	if err != nil || !ed25519.Verify(v.evidence.Key, signedText(e.Through, e.ResultDigest), signature) {
-		v.bad(e.Number, "the checkpoint is not signed with this key")
+	text := signedText(e.Through, e.ResultDigest)
+	signed := err == nil && slices.ContainsFunc(v.evidence.Keys, func(k ed25519.PublicKey) bool { return ed25519.Verify(k, text, signature) })
+	switch {
+	case !signed:
+		v.bad(e.Number, "the checkpoint is not signed with a known key")
+	case follows != head{e.Through, e.ResultDigest}:
+		v.bad(e.Number, fmt.Sprintf("the checkpoint was signed for another entry than the one it follows, for record %d", e.Through))
+	default:
+		v.report.Signed = e.Through
 	}
-	v.report.Signed = max(v.report.Signed, e.Through)
 }
 
 // readCopy reads the evidence. Lines that are no entries make it worthless.

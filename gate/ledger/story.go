@@ -1,15 +1,22 @@
 package ledger
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
 	"gatehouse/gate"
 )
 
+// A Line is an entry together with its bytes in the ledger.
+type Line struct {
+	gate.Entry
+	Raw []byte
+}
+
 // Story returns every entry that belongs to the same call as the entry of a
 // number, in order: question, answer, denial, intent, outcome.
-func Story(dir string, number uint64) ([]gate.Entry, error) {
+func Story(dir string, number uint64) ([]Line, error) {
 	var start *gate.Entry
 	stop := errors.New("found")
 	err := Read(dir, number, func(_ []byte, e gate.Entry) error {
@@ -22,7 +29,7 @@ func Story(dir string, number uint64) ([]gate.Entry, error) {
 		if err != nil && !errors.Is(err, stop) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("record %d is not in the ledger", number)
+		return nil, fmt.Errorf("record %d: there is no such entry", number)
 	}
 	question, intent := start.Approval, start.Intent
 	switch start.Kind {
@@ -38,13 +45,19 @@ func Story(dir string, number uint64) ([]gate.Entry, error) {
 			first = min(first, n)
 		}
 	}
-	var story []gate.Entry
-	err = Read(dir, first, func(_ []byte, e gate.Entry) error {
+	var story []Line
+	err = Read(dir, first, func(raw []byte, e gate.Entry) error {
 		if e.Number == number || question != 0 && (e.Number == question || e.Approval == question) ||
 			intent != 0 && (e.Number == intent || e.Intent == intent) {
-			story = append(story, e)
+			story = append(story, Line{e, bytes.Clone(raw)})
+			if e.Kind == gate.KindOutcome {
+				return stop
+			}
 		}
 		return nil
 	})
+	if errors.Is(err, stop) {
+		err = nil
+	}
 	return story, err
 }

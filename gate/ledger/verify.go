@@ -19,7 +19,7 @@ type Report struct {
 	First     uint64   `json:"first"` // 0 when there is no entry
 	Last      uint64   `json:"last"`
 	Bad       *Fault   `json:"bad,omitempty"`    // nil: the chain is whole
-	Signed    uint64   `json:"signed,omitempty"` // up to where a checkpoint is signed with the given key
+	Signed    uint64   `json:"signed,omitempty"` // up to where a checkpoint is signed with a given key
 	Unsettled []uint64 `json:"unsettled"`        // intents without an outcome; of a running daemon, calls under way
 }
 
@@ -159,7 +159,7 @@ func (v *verifier) note(k link, line []byte) {
 	case gate.KindCheckpoint:
 		if e, err := decode(line); err == nil && e.Through > 0 {
 			v.vouched[head{e.Through, e.ResultDigest}] = true
-			v.signature(e)
+			v.signature(e, head{k.number - 1, k.prev})
 		}
 	}
 }
