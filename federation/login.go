@@ -23,7 +23,7 @@ const (
 	// loginsAtOnce bounds the logins that wait for a person.
 	loginsAtOnce = 16
 	// clientDocumentPath is where our client id metadata document is.
-	clientDocumentPath = "/oauth/client.json"
+	clientDocumentPath = "/client-metadata.json"
 )
 
 // logins are the authorizations that a person has still to agree to.

@@ -151,6 +151,9 @@ func (op *operation) explain(leg string, we *wire.Error, err error) *fault {
 	}
 	if we.Status == http.StatusUnauthorized || we.Status == http.StatusForbidden {
 		f.text += fmt.Sprintf("; we authenticate with mode %q, check its credential", op.lane.authMode())
+		if op.lane.authMode() == credential.OAuth {
+			f.text += fmt.Sprintf(", or log in again with: gatehouse login %s", op.lane.server.ID)
+		}
 	}
 	return f
 }

@@ -87,7 +87,7 @@ func (op *operation) leg(name string, r wire.Request) (*wire.Reply, *fault) {
 		return nil, op.failed(name, took, err)
 	}
 	op.account(name, took, reply.Status)
-	op.judged(reply.Status)
+	op.judged(reply.Status, "")
 	op.in += reply.BytesIn
 	op.out += reply.BytesOut
 	return reply, nil
@@ -113,7 +113,7 @@ func (op *operation) account(name string, took time.Duration, status int) {
 
 // judged tells the credential session what the server thinks of its credential.
 // Statuses that are about something else tell nothing.
-func (op *operation) judged(status int) {
+func (op *operation) judged(status int, challenge string) {
 	session, listens := op.credential.(credential.Rejecter)
 	switch {
 	case !listens:
@@ -122,7 +122,7 @@ func (op *operation) judged(status int) {
 		// It waits at most for a token that somebody else is fetching.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(op.ctx), max(op.left(), 0))
 		defer cancel()
-		session.Rejected(ctx, status)
+		session.Rejected(ctx, status, challenge)
 	case status >= 200 && status <= 299:
 		session.Accepted()
 	}
@@ -137,7 +137,7 @@ func (op *operation) failed(name string, took time.Duration, err error) *fault {
 	}
 	op.account(name, took, we.Status)
 	if we.Status != 0 {
-		op.judged(we.Status)
+		op.judged(we.Status, we.Challenge)
 	}
 	switch {
 	case op.ctx.Err() != nil && (we.Kind == wire.Cancelled || we.Kind == wire.Deadline || we.Kind == wire.Transport):

@@ -18,8 +18,8 @@ type told struct {
 	heard *[]int
 }
 
-func (s told) Rejected(_ context.Context, status int) { *s.heard = append(*s.heard, status) }
-func (s told) Accepted()                              { *s.heard = append(*s.heard, http.StatusOK) }
+func (s told) Rejected(_ context.Context, status int, _ string) { *s.heard = append(*s.heard, status) }
+func (s told) Accepted()                                        { *s.heard = append(*s.heard, http.StatusOK) }
 
 type tellers struct{ heard []int }
 

@@ -271,7 +271,7 @@ func TestLoginByDocumentAndConfiguredClient(t *testing.T) {
 		if code, out, errs := h.login(); code != 0 {
 			t.Fatalf("%d\n%s%s", code, out, errs)
 		}
-		if id := h.auth.TokenRequests()[0].Get("client_id"); id != "https://"+publicHost+"/oauth/client.json" || len(h.auth.Registered()) != 0 {
+		if id := h.auth.TokenRequests()[0].Get("client_id"); id != "https://"+publicHost+"/client-metadata.json" || len(h.auth.Registered()) != 0 {
 			t.Errorf("known as %q, registered %d times", id, len(h.auth.Registered()))
 		}
 	})

@@ -33,8 +33,9 @@ type Session interface {
 // credential, so that the next operation does not send a token that is no good,
 // and the operator sees which servers refuse us.
 type Rejecter interface {
-	// Rejected is called when a leg was answered with status 401 or 403.
-	Rejected(ctx context.Context, status int)
+	// Rejected is called when a leg was answered with status 401 or 403, and with
+	// the WWW-Authenticate header that came with it.
+	Rejected(ctx context.Context, status int, challenge string)
 	// Accepted is called when a leg was answered properly.
 	Accepted()
 }

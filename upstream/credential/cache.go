@@ -85,6 +85,17 @@ func (c *cache) put(ctx context.Context, key string, g grant) error {
 	return nil
 }
 
+// hold runs f while nobody else reads, fetches or changes what belongs to key.
+func (c *cache) hold(ctx context.Context, key string, f func()) {
+	s := c.slot(key)
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+		f()
+	case <-ctx.Done():
+	}
+}
+
 // renewal is when a token is replaced: half a minute before it expires, or
 // after three quarters of a short life.
 func renewal(start, expires time.Time) time.Time {
@@ -94,16 +105,11 @@ func renewal(start, expires time.Time) time.Time {
 
 // drop forgets the token of key if it is still the one that was refused.
 func (c *cache) drop(ctx context.Context, key string, refused Secret) {
-	s := c.slot(key)
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
-	if s.token.Reveal() == refused.Reveal() {
-		s.token = Secret{}
-	}
-	<-s.turn
+	c.hold(ctx, key, func() {
+		if s := c.slot(key); s.token.Reveal() == refused.Reveal() {
+			s.token = Secret{}
+		}
+	})
 }
 
 // shared is the session of a mode whose token is the gateway's own.
@@ -111,6 +117,7 @@ type shared struct {
 	cache *cache
 	key   string
 	fetch func(context.Context, func(gate.Leg)) (grant, error)
+	widen func(ctx context.Context, challenge string) // told what a 403 says is missing; nil: of no use
 	verdict
 
 	mu     sync.Mutex

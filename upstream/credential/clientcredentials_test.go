@@ -60,11 +60,11 @@ func TestClientCredentialsRejected(t *testing.T) {
 	s := newSetup(t)
 	session := open(t, s.broker, s.clientAuth(t), Discovery())
 	token := bearerOf(t, session)
-	session.(*shared).Rejected(t.Context(), http.StatusUnauthorized)
+	session.(*shared).Rejected(t.Context(), http.StatusUnauthorized, "")
 	if bearerOf(t, open(t, s.broker, s.clientAuth(t), Discovery())) == token {
 		t.Error("the rejected token came again")
 	}
-	session.(*shared).Rejected(t.Context(), http.StatusUnauthorized) // an older token: the new one stays
+	session.(*shared).Rejected(t.Context(), http.StatusUnauthorized, "") // an older token: the new one stays
 	if got := len(s.server.received()); got != 2 {
 		t.Errorf("%d token requests, want 2", got)
 	}

@@ -45,16 +45,19 @@ func loginFailed(format string, args ...any) *Error {
 	return &Error{Reason: ReasonLoginFailed, Text: fmt.Sprintf(format, args...)}
 }
 
-// discover finds the authorization server of an upstream, and the scopes that
-// the upstream wants.
-func (b *Broker) discover(ctx context.Context, a Auth) (serverMetadata, []string, error) {
+// discover finds the authorization server of an upstream, by which name the
+// upstream is known there (RFC 8707), and the scopes that the upstream wants.
+func (b *Broker) discover(ctx context.Context, a Auth) (m serverMetadata, name string, scopes []string, err error) {
 	challenge, scopes, err := b.challenge(ctx, a.ServerURL)
 	if err != nil {
-		return serverMetadata{}, nil, err
+		return m, "", nil, err
 	}
 	resource, found, err := b.resourceMetadata(ctx, a.ServerURL, challenge)
 	if err != nil {
-		return serverMetadata{}, nil, err
+		return m, "", nil, err
+	}
+	if name = a.resource(); found && a.Resource == "" {
+		name = resource.Resource // to the letter: its authorization server may compare letters
 	}
 	if len(scopes) == 0 {
 		scopes = resource.ScopesSupported
@@ -62,14 +65,21 @@ func (b *Broker) discover(ctx context.Context, a Auth) (serverMetadata, []string
 	issuer := a.Issuer
 	switch {
 	case issuer == "" && len(resource.AuthorizationServers) == 0:
-		return serverMetadata{}, nil, loginFailed("the server names no authorization server; set issuer under [server.auth]")
+		return m, "", nil, loginFailed("the server names no authorization server; set issuer under [server.auth]")
 	case issuer == "":
 		issuer = resource.AuthorizationServers[0]
 	case found && len(resource.AuthorizationServers) > 0 && !slices.Contains(resource.AuthorizationServers, issuer):
-		return serverMetadata{}, nil, loginFailed("the server does not accept tokens of the configured issuer %q; it names %q", wire.Clip(issuer), wire.Clip(strings.Join(resource.AuthorizationServers, " ")))
+		return m, "", nil, loginFailed("the server does not accept tokens of the configured issuer %q; it names %q", wire.Clip(issuer), wire.Clip(strings.Join(resource.AuthorizationServers, " ")))
 	}
-	m, err := b.serverMetadata(ctx, issuer)
-	return m, scopes, err
+	m, err = b.serverMetadata(ctx, issuer)
+	return m, name, scopes, err
+}
+
+// The requests that are made without a credential to see where the refusal
+// points. Some servers greet everybody and refuse what comes after.
+var knocks = []string{
+	`{"jsonrpc":"2.0","id":"login","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"gatehouse","version":"1"}}}`,
+	`{"jsonrpc":"2.0","id":"login","method":"tools/list","params":{}}`,
 }
 
 // challenge asks the server without a credential and returns where its 401
@@ -79,23 +89,33 @@ func (b *Broker) challenge(ctx context.Context, serverURL string) (metadataURL s
 	if err != nil {
 		return "", nil, err
 	}
-	const hello = `{"jsonrpc":"2.0","id":"login","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"gatehouse","version":"1"}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), strings.NewReader(hello))
+	for _, message := range knocks {
+		params, err := b.knock(ctx, u, message)
+		if err != nil || params != nil {
+			return params["resource_metadata"], strings.Fields(params["scope"]), err
+		}
+	}
+	return "", nil, nil
+}
+
+// knock makes one request without a credential and returns the parameters of
+// the refusal; nil when it was none.
+func (b *Broker) knock(ctx context.Context, u *url.URL, message string) (map[string]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), strings.NewReader(message))
 	if err != nil {
-		return "", nil, loginFailed("the server's url is not usable")
+		return nil, loginFailed("the server's url is not usable")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err := b.client().Do(req)
 	if err != nil {
-		return "", nil, b.unreachable(ctx, u, err)
+		return nil, b.unreachable(ctx, u, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusUnauthorized {
-		return "", nil, nil
+		return nil, nil
 	}
-	params := bearerParams(resp.Header.Values("WWW-Authenticate"))
-	return params["resource_metadata"], strings.Fields(params["scope"]), nil
+	return bearerParams(resp.Header.Values("WWW-Authenticate")), nil
 }
 
 func (b *Broker) unreachable(ctx context.Context, u *url.URL, err error) error {

@@ -54,12 +54,15 @@ func (b *Broker) BeginLogin(ctx context.Context, a Auth, o LoginOptions) (*Login
 	if b.options.Client == nil {
 		return nil, loginFailed("no client for requests is set up")
 	}
-	m, wanted, err := b.discover(ctx, a)
+	m, resource, wanted, err := b.discover(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	scopes := a.Scopes
 	if len(scopes) == 0 {
+		if before, err := b.loadLogin(ctx, a); err == nil && len(before.Wanted) > 0 {
+			wanted = mergeScopes(before.Scopes, wanted, before.Wanted) // to gain one is not to lose others
+		}
 		scopes = wanted
 		if slices.Contains(m.ScopesSupported, "offline_access") {
 			scopes = mergeScopes(scopes, []string{"offline_access"}) // what a refresh token is called there
@@ -68,7 +71,7 @@ func (b *Broker) BeginLogin(ctx context.Context, a Auth, o LoginOptions) (*Login
 	l := &Login{Issuer: m.Issuer, broker: b, auth: a, redirect: o.Redirect, iss: m.IssInResponse,
 		state: random(), verifier: SecretString(random())}
 	l.login = login{Issuer: m.Issuer, TokenEndpoint: m.TokenEndpoint, RevocationEndpoint: m.RevocationEndpoint,
-		Resource: a.resource(), Scopes: scopes}
+		Resource: resource, Scopes: scopes}
 	if err := b.identity(ctx, a, m, o, &l.login); err != nil {
 		return nil, err
 	}

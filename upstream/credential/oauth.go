@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"gatehouse/gate"
@@ -30,6 +31,7 @@ type login struct {
 	Basic              bool      `json:"client_secret_basic,omitempty"`
 	Resource           string    `json:"resource"`
 	Scopes             []string  `json:"scopes,omitempty"`
+	Wanted             []string  `json:"wanted_scopes,omitempty"` // the server has said that they are missing
 	RefreshToken       string    `json:"refresh_token,omitempty"`
 	AccessToken        string    `json:"access_token,omitempty"` // only when there is no refresh token
 	Expires            time.Time `json:"expires"`
@@ -99,6 +101,40 @@ func (b *Broker) refreshed(a Auth) func(context.Context, func(gate.Leg)) (grant,
 			}
 		}
 		return g, nil
+	}
+}
+
+// maxWanted bounds the scopes that a server can have us ask a person for.
+const maxWanted = 32
+
+// widen keeps the scopes that a server says are missing (RFC 6750 section 3.1),
+// for the next login to ask for. Nothing happens by itself: whether we get them
+// is for a person to agree to.
+func (b *Broker) widen(a Auth) func(context.Context, string) {
+	return func(ctx context.Context, challenge string) {
+		at := strings.Index(strings.ToLower(challenge), "bearer ") // other schemes may stand before it
+		if at < 0 {
+			return
+		}
+		params := bearerParams([]string{challenge[at:]})
+		missing := strings.Fields(params["scope"])
+		if params["error"] != "insufficient_scope" || len(missing) == 0 || len(a.Scopes) > 0 {
+			return // what the configuration asks for, nobody widens
+		}
+		b.tokens.hold(ctx, a.loginKey(), func() {
+			l, err := b.loadLogin(ctx, a)
+			if err != nil {
+				return
+			}
+			wanted := mergeScopes(l.Wanted, missing)
+			if len(wanted) > maxWanted || len(wanted) == len(l.Wanted) || strings.ContainsFunc(challenge, func(r rune) bool { return r < ' ' || r > '~' }) {
+				return
+			}
+			l.Wanted = wanted
+			if err := b.saveLogin(context.WithoutCancel(ctx), a, l); err != nil {
+				b.options.Logger.Warn("the scopes that a server misses could not be kept", "issuer", l.Issuer, "error", err)
+			}
+		})
 	}
 }
 

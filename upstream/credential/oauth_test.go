@@ -451,8 +451,8 @@ func TestDiscoveryAtWellKnownPlaces(t *testing.T) {
 		mux.HandleFunc("GET "+place, func(w http.ResponseWriter, r *http.Request) {
 			reply(w, http.StatusOK, map[string]any{"resource": server.URL, "authorization_servers": []string{p.issuer()}, "scopes_supported": []string{"a"}})
 		})
-		m, scopes, err := s.broker.discover(t.Context(), Auth{Mode: OAuth, ServerURL: server.URL + "/mcp"})
-		if err != nil || m.Issuer != p.issuer() || len(scopes) != 1 {
+		m, name, scopes, err := s.broker.discover(t.Context(), Auth{Mode: OAuth, ServerURL: server.URL + "/mcp"})
+		if err != nil || m.Issuer != p.issuer() || name != server.URL || len(scopes) != 1 {
 			t.Errorf("%s: %v %v %v", place, m.Issuer, scopes, err)
 		}
 	}
@@ -460,7 +460,7 @@ func TestDiscoveryAtWellKnownPlaces(t *testing.T) {
 	s, p, _ := newLoginSetup(t)
 	silent := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(silent.Close)
-	if m, _, err := s.broker.discover(t.Context(), Auth{Mode: OAuth, ServerURL: silent.URL + "/mcp", Issuer: p.issuer()}); err != nil || m.Issuer != p.issuer() {
+	if m, _, _, err := s.broker.discover(t.Context(), Auth{Mode: OAuth, ServerURL: silent.URL + "/mcp", Issuer: p.issuer()}); err != nil || m.Issuer != p.issuer() {
 		t.Errorf("configured issuer: %v", err)
 	}
 }
@@ -511,5 +511,49 @@ func TestC51DiscoveryStaysBehindTheHostGate(t *testing.T) {
 		server := p.hosted(t, func(m map[string]any) { m["authorization_servers"] = []string{named} })
 		_, err = s.broker.BeginLogin(t.Context(), Auth{Mode: OAuth, ServerURL: server.URL + "/mcp"}, LoginOptions{Redirect: "http://127.0.0.1:1/callback"})
 		wantError(t, err, ReasonHostRefused)
+	}
+}
+
+// What a server says is missing is asked for at the next login, beside what we
+// had; what the configuration asks for, nobody widens.
+func TestLoginWithMoreScopes(t *testing.T) {
+	s, p, _ := newLoginSetup(t)
+	a := Auth{Mode: OAuth, ServerURL: p.hosted(t, nil).URL + "/mcp"}
+	scopes := func(a Auth) string {
+		t.Helper()
+		l, err := s.broker.BeginLogin(t.Context(), a, LoginOptions{Redirect: "http://127.0.0.1:1/callback"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(l.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Query().Get("scope")
+	}
+	missing := `Basic realm="x", Bearer error="insufficient_scope", scope="write tools", resource_metadata="https://elsewhere.example.org/"`
+	for _, a := range []Auth{a, {Mode: OAuth, ServerURL: a.ServerURL, Scopes: []string{"own"}}} {
+		if err := logIn(t, s.broker, a, LoginOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		before := scopes(a)
+		session := open(t, s.broker, a, Execution("alice", Secret{})).(Rejecter)
+		for _, other := range []string{"", "Bearer", `Bearer error="invalid_token", scope="write"`, `Bearer scope="write"`, "Bearer error=\"insufficient_scope\", scope=\"a\x00b\"",
+			`Bearer error="insufficient_scope", scope="` + strings.Repeat("s ", 20) + strings.Join(strings.Split("abcdefghijklmnopqrstuvwxyz0123456789", ""), " ") + `"`} {
+			session.Rejected(t.Context(), http.StatusForbidden, other)
+		}
+		session.Rejected(t.Context(), http.StatusUnauthorized, missing)
+		if got := scopes(a); got != before {
+			t.Errorf("asks for %q after challenges that want nothing more, before for %q", got, before)
+		}
+		session.Rejected(t.Context(), http.StatusForbidden, missing)
+		want := "tools offline_access write"
+		if len(a.Scopes) > 0 {
+			want = "own"
+		}
+		if got := scopes(a); got != want {
+			t.Errorf("asks for %q, want %q", got, want)
+		}
+		bearerOf(t, session.(Session)) // the login that there is goes on
 	}
 }

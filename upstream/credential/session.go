@@ -25,7 +25,7 @@ func (b *Broker) Open(a Auth, p Purpose) (Session, error) {
 	case ClientCredentials:
 		return &shared{cache: &b.tokens, key: a.Identity(), fetch: b.clientCredentials(a), verdict: v}, nil
 	case OAuth:
-		return &shared{cache: &b.tokens, key: a.loginKey(), fetch: b.refreshed(a), verdict: v}, nil
+		return &shared{cache: &b.tokens, key: a.loginKey(), fetch: b.refreshed(a), widen: b.widen(a), verdict: v}, nil
 	case Delegated:
 		return b.openDelegated(a, p)
 	}

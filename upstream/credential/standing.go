@@ -94,7 +94,7 @@ func (s *static) Accepted() { s.verdict.accepted() }
 
 // Rejected implements Rejecter. Nothing is kept of a credential that is
 // resolved for each leg; that it was refused is for the operator.
-func (s *static) Rejected(context.Context, int) {
+func (s *static) Rejected(context.Context, int, string) {
 	s.mu.Lock()
 	sent := s.sent
 	s.mu.Unlock()
@@ -110,10 +110,13 @@ func (s *shared) Accepted() { s.verdict.accepted() }
 
 // Rejected implements Rejecter. A 401 says that the token is no good, so the
 // next operation gets another; a 403 that it does not reach far enough, which
-// another would not change.
-func (s *shared) Rejected(ctx context.Context, status int) {
+// another would not change; a login that asks for more might.
+func (s *shared) Rejected(ctx context.Context, status int, challenge string) {
 	s.verdict.refused([sha256.Size]byte{})
 	if status != http.StatusUnauthorized {
+		if s.widen != nil {
+			s.widen(ctx, challenge)
+		}
 		return
 	}
 	s.mu.Lock()
@@ -129,7 +132,7 @@ func (d *delegated) Accepted() { d.verdict.accepted() }
 
 // Rejected implements Rejecter. A 403 is about this caller's own rights and
 // tells nothing about the next one's.
-func (d *delegated) Rejected(_ context.Context, status int) {
+func (d *delegated) Rejected(_ context.Context, status int, _ string) {
 	if status == http.StatusUnauthorized {
 		d.verdict.refused([sha256.Size]byte{})
 	}

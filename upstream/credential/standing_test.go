@@ -21,7 +21,7 @@ func TestStandingOfAStaticCredential(t *testing.T) {
 		if status == http.StatusOK {
 			session.(Rejecter).Accepted()
 		} else {
-			session.(Rejecter).Rejected(t.Context(), status)
+			session.(Rejecter).Rejected(t.Context(), status, "")
 		}
 		session.Close()
 	}
@@ -72,12 +72,12 @@ func TestStandingOfASharedToken(t *testing.T) {
 	want(StateOK)
 	session := open(t, s.broker, a, Discovery()).(*shared)
 	token := bearerOf(t, session)
-	session.Rejected(t.Context(), http.StatusForbidden)
+	session.Rejected(t.Context(), http.StatusForbidden, "")
 	if bearerOf(t, session) != token {
 		t.Error("a 403 cost the token, which another would not cure")
 	}
 	want(StateOK)
-	session.Rejected(t.Context(), http.StatusUnauthorized)
+	session.Rejected(t.Context(), http.StatusUnauthorized, "")
 	want(StateRefused)
 	session.Accepted()
 	want(StateOK)
@@ -108,13 +108,13 @@ func TestStandingOfDelegation(t *testing.T) {
 	a := s.delegation(t)
 	for range 3 {
 		session := open(t, s.broker, a, Execution("alice", Secret{})).(Rejecter)
-		session.Rejected(t.Context(), http.StatusForbidden)
+		session.Rejected(t.Context(), http.StatusForbidden, "")
 	}
 	if got := s.broker.State(t.Context(), a); got != StateOK {
 		t.Errorf("state %q after refusals of one caller", got)
 	}
 	for range 2 {
-		open(t, s.broker, a, Execution("alice", Secret{})).(Rejecter).Rejected(t.Context(), http.StatusUnauthorized)
+		open(t, s.broker, a, Execution("alice", Secret{})).(Rejecter).Rejected(t.Context(), http.StatusUnauthorized, "")
 	}
 	if got := s.broker.State(t.Context(), a); got != StateRefused {
 		t.Errorf("state %q", got)
