@@ -342,6 +342,28 @@ func TestC08_NotificationIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// An event stream is not read at all: accepting it takes no grace.
+func TestC08_EventStreamIsAcceptedAtOnce(t *testing.T) {
+	s := serveBytes(t, func(w net.Conn, _ int, _ sent) bool {
+		openChunks(w, "202 Accepted", "Text/Event-Stream; charset=utf-8")
+		chunk(w, ": k\n")
+		untilClosed(w)
+		return false
+	})
+	e := endpoint(t, EndpointOptions{URL: s.url})
+	best := time.Hour
+	for range 5 {
+		start := time.Now()
+		if _, failure := do(t, e, Request{Method: "notifications/initialized", Notification: true}); failure != nil {
+			t.Fatal(failure)
+		}
+		best = min(best, time.Since(start))
+	}
+	if best >= grace {
+		t.Errorf("it took %s at best", best)
+	}
+}
+
 // Connections are used again whenever a body was read to its end, whatever came
 // of the reply.
 func TestConnectionsStayWarm(t *testing.T) {

@@ -181,6 +181,7 @@ var messageSeeds = []string{
 	`{"jsonrpc":"2.0","id":"a-1","Result":{}}`,
 	`{"jsonrpc":"2.0","id":"a-1","result":{},"ſ":1,"param\u017f":2}`,
 	`{"json\u0072pc":"2\u002e0","\u0069d":"a\u002d1","result":{"a":{"b":1,"b":2}}}`,
+	`{"jsonrpc":"2.0","id":"a\u002d2","result":{}}`, `{"jsonrpc":"2\u002e1","id":"a-1","result":{}}`,
 	`{"a":1,"a":2}`, `{"\ud800":1,"\ufffd":2}`, `[{"jsonrpc":"2.0","id":"a-1","result":{}}]`, `null`, `"a-1"`, `1`, ` { } `, `{}{}`, "\xEF\xBB\xBF{}",
 	`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":2.0,"id":"a-1","result":{}}`, `{"jsonrpc":"2.0","id":null,"result":[]}`,
 	`{"":{"a":"b\"}"},"x\\":[{},[],"",-0.0e-1,true,false,null]}`,

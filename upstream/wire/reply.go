@@ -90,7 +90,7 @@ func (x *exchange) refusal(res *http.Response) *Error {
 	if res.StatusCode/100 != 4 || x.request.Notification {
 		return e
 	}
-	if media, failure := mediaType(res); failure != nil || media != jsonBody {
+	if media, _ := mediaType(res); media != jsonBody {
 		return e
 	}
 	limit := min(maxErrorBody, x.endpoint.limit)
