@@ -212,16 +212,17 @@ func TestOIDCCallerRefused(t *testing.T) {
 		return out
 	}
 	past, soon := time.Now().Add(-time.Minute).Unix(), time.Now().Add(time.Hour).Unix()
-	tests := []struct{ name, token string }{
-		{"audience", r.auth.UserToken("anna", "https://other.example.org/mcp", good)},
-		{"no audience", r.auth.UserToken("anna", "", with(authserver.Claims{"aud": nil}))},
-		{"expiry", r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"exp": past}))},
-		{"no expiry", r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"exp": nil}))},
-		{"not yet", r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"nbf": soon}))},
-		{"issuer", foreign.UserToken("anna", ourAudience, good)},
-		{"issuer forged", foreign.UserToken("anna", ourAudience, with(authserver.Claims{"iss": r.auth.Issuer()}))},
-		{"no rule", r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"groups": []string{"staff"}}))},
-		{"subject like a caller", r.auth.UserToken("a|alice", ourAudience, good)},
+	tests := []struct{ name, reason, token string }{
+		{"audience", "wrong_audience", r.auth.UserToken("anna", "https://other.example.org/mcp", good)},
+		{"no audience", "wrong_audience", r.auth.UserToken("anna", "", with(authserver.Claims{"aud": nil}))},
+		{"expiry", "token_expired", r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"exp": past}))},
+		{"no expiry", "token_expired", r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"exp": nil}))},
+		{"not yet", "token_expired", r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"nbf": soon}))},
+		{"issuer", "unknown_token", foreign.UserToken("anna", ourAudience, good)},
+		{"issuer forged", "unknown_token", foreign.UserToken("anna", ourAudience, with(authserver.Claims{"iss": r.auth.Issuer()}))},
+		{"issuer signed by ours", "wrong_issuer", r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"iss": foreign.Issuer()}))},
+		{"no rule", "no_rule", r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"groups": []string{"staff"}}))},
+		{"subject like a caller", "unknown_token", r.auth.UserToken("a|alice", ourAudience, good)},
 	}
 	for i, test := range tests {
 		r.tokens["x"] = test.token
@@ -229,17 +230,19 @@ func TestOIDCCallerRefused(t *testing.T) {
 		if challenge := x.header.Get("WWW-Authenticate"); x.status != http.StatusUnauthorized || !strings.Contains(challenge, "resource_metadata=") || !strings.Contains(challenge, `error="invalid_token"`) {
 			t.Errorf("%s: %d %q", test.name, x.status, challenge)
 		}
-		if entries := r.entries(gate.KindAuthFailure, i+1); len(entries) != i+1 {
-			t.Errorf("%s: %d entries, want %d", test.name, len(entries), i+1)
+		entries := r.entries(gate.KindAuthFailure, i+1)
+		if len(entries) != i+1 || entries[i].Reason != test.reason || entries[i].Verdict != gate.Refused {
+			t.Errorf("%s: %d entries, want %d; the last: %+v", test.name, len(entries), i+1, entries[len(entries)-1])
 		}
 	}
+	r.advance(2 * time.Second) // or the address has used up its share of refusals
 	r.tokens["x"] = r.auth.UserToken("anna", ourAudience, with(authserver.Claims{"scope": "openid"}))
 	x := r.post("x", ping, nil)
 	if challenge := x.header.Get("WWW-Authenticate"); x.status != http.StatusForbidden || !strings.Contains(challenge, `error="insufficient_scope", scope="mcp"`) || !strings.Contains(challenge, "resource_metadata=") {
 		t.Errorf("scope: %d %q", x.status, challenge)
 	}
-	if entries := r.entries(gate.KindAuthFailure, len(tests)+1); len(entries) != len(tests)+1 {
-		t.Errorf("scope: %d entries", len(entries))
+	if entries := r.entries(gate.KindAuthFailure, len(tests)+1); len(entries) != len(tests)+1 || entries[len(tests)].Reason != "scope_missing" {
+		t.Errorf("scope: %d entries, %+v", len(entries), entries[len(entries)-1])
 	}
 	r.tokens["x"] = r.auth.UserToken("anna", ourAudience, good)
 	if x := r.post("x", ping, nil); x.status != http.StatusOK {

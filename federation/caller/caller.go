@@ -140,6 +140,36 @@ func (d *Directory) resolve(ctx context.Context, ref credential.Reference) gate.
 	return gate.DigestOf(b)
 }
 
+// Reasons why a token that its issuer did sign is refused, as the record has
+// them. The bearer learns none of them.
+const (
+	ReasonUnknown  = "unknown_token" // belongs to nobody, or cannot be told to be genuine
+	ReasonIssuer   = "wrong_issuer"
+	ReasonAudience = "wrong_audience" // meant for somebody else
+	ReasonExpired  = "token_expired"  // or not valid yet
+	ReasonNoRule   = "no_rule"        // genuine, and no [[oidc.rule]] fits
+	ReasonScope    = "scope_missing"
+)
+
+// A RefusedError is an ErrUnknown whose reason is known, for the record alone.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return ErrUnknown.Error() }
+
+// Is makes it the one error that callers have to know.
+func (e *RefusedError) Is(target error) bool { return target == ErrUnknown }
+
+// ReasonOf is why Authenticate refused, in the words of the record.
+func ReasonOf(err error) string {
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		return refused.Reason
+	}
+	if _, ok := errors.AsType[*ScopeError](err); ok {
+		return ReasonScope
+	}
+	return ReasonUnknown
+}
+
 // A ScopeError says that a token is good but lacks the scope we require.
 type ScopeError struct{ Scope string }
 

@@ -43,8 +43,9 @@ type issuer struct {
 
 	mu       sync.Mutex // guards what follows
 	verifier *oidc.IDTokenVerifier
-	made     time.Time // when verifier was
-	failed   time.Time // of the last discovery that failed
+	examiner *oidc.IDTokenVerifier // looks at the signature alone, to tell why verifier refuses
+	made     time.Time             // when verifier was
+	failed   time.Time             // of the last discovery that failed
 }
 
 // newIssuer asks the issuer nothing: a gateway must start without it.
@@ -73,14 +74,14 @@ func looksSigned(bearer string) bool {
 // authenticate returns the caller that a token makes its bearer, by the first
 // rule that fits. No rule, no entry.
 func (i *issuer) authenticate(ctx context.Context, bearer string) (*gate.Caller, error) {
-	verifier, err := i.ready(ctx)
+	verifier, examiner, err := i.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
 	token, err := verifier.Verify(ctx, bearer)
 	if err != nil {
 		// The cause quotes the token's claims, so it goes no further.
-		return nil, ErrUnknown
+		return nil, i.examine(ctx, examiner, bearer)
 	}
 	var claims map[string]any
 	if token.Claims(&claims) != nil || !validSubject(token.Subject) {
@@ -97,35 +98,53 @@ func (i *issuer) authenticate(ctx context.Context, bearer string) (*gate.Caller,
 			return &c, nil
 		}
 	}
-	return nil, ErrUnknown
+	return nil, &RefusedError{ReasonNoRule}
 }
 
-// ready returns the verifier, which needs the issuer's own description when the
+// examine tells why a token that was refused was. It admits nobody: whatever it
+// finds is an error.
+func (i *issuer) examine(ctx context.Context, examiner *oidc.IDTokenVerifier, bearer string) error {
+	token, err := examiner.Verify(ctx, bearer)
+	switch {
+	case err != nil:
+		return ErrUnknown // not genuine, so nothing in it is worth a word
+	case token.Issuer != i.settings.Issuer:
+		return &RefusedError{ReasonIssuer}
+	case !slices.Contains(token.Audience, i.audience):
+		return &RefusedError{ReasonAudience}
+	}
+	return &RefusedError{ReasonExpired}
+}
+
+// ready returns the verifiers, which need the issuer's own description when the
 // configuration does not say where its keys are.
-func (i *issuer) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+func (i *issuer) ready(ctx context.Context) (verifier, examiner *oidc.IDTokenVerifier, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.verifier != nil && i.now().Sub(i.made) < keysLife {
-		return i.verifier, nil
+		return i.verifier, i.examiner, nil
 	}
+	lenient := &oidc.Config{SkipClientIDCheck: true, SkipExpiryCheck: true, SkipIssuerCheck: true, SupportedSigningAlgs: algorithms, Now: i.now}
 	settings := &oidc.Config{ClientID: i.audience, SupportedSigningAlgs: algorithms, Now: i.now}
 	// Detached: the one request that discovers does it for all, and what it
 	// leaves behind outlives it. The client bounds it.
 	ctx = oidc.ClientContext(context.WithoutCancel(ctx), i.client)
 	if i.settings.JWKSURL != "" {
-		i.verifier, i.made = oidc.NewVerifier(i.settings.Issuer, oidc.NewRemoteKeySet(ctx, i.settings.JWKSURL), settings), i.now()
-		return i.verifier, nil
+		keys := oidc.NewRemoteKeySet(ctx, i.settings.JWKSURL)
+		i.verifier, i.made = oidc.NewVerifier(i.settings.Issuer, keys, settings), i.now()
+		i.examiner = oidc.NewVerifier(i.settings.Issuer, keys, lenient)
+		return i.verifier, i.examiner, nil
 	}
 	if !i.failed.IsZero() && i.now().Sub(i.failed) < discoveryPause {
-		return nil, ErrUnknown
+		return nil, nil, ErrUnknown
 	}
 	provider, err := oidc.NewProvider(ctx, i.settings.Issuer)
 	if err != nil {
 		i.failed = i.now()
-		return nil, fmt.Errorf("%w; the issuer %q does not describe itself: %v", ErrUnknown, i.settings.Issuer, err)
+		return nil, nil, fmt.Errorf("%w; the issuer %q does not describe itself: %v", ErrUnknown, i.settings.Issuer, err)
 	}
-	i.verifier, i.made = provider.Verifier(settings), i.now()
-	return i.verifier, nil
+	i.verifier, i.examiner, i.made = provider.Verifier(settings), provider.Verifier(lenient), i.now()
+	return i.verifier, i.examiner, nil
 }
 
 // validSubject keeps out what could pass for something else in a record.
