@@ -17,7 +17,7 @@ fuzz: ## fuzz every target for FUZZTIME
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 conformance: build $(NODE_PARTS) ## run the official conformance suite at and through the gateway; needs npm
-	cd e2e && go test -count=1 -timeout 15m ./conformance
+	cd e2e && go test -v -count=1 -timeout 15m ./conformance
 e2e: build $(NODE_PARTS) ## drive the binary with foreign clients and servers; needs npm
 	cd e2e && go test -count=1 -p 1 -timeout 15m ./client ./scenarios
 $(NODE_PARTS): e2e/package-lock.json
