@@ -29,6 +29,9 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource", g.serveMetadata)
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", g.serveMetadata)
 	mux.HandleFunc("GET "+clientDocumentPath, g.serveClientDocument)
+	for pattern, h := range g.mounted {
+		mux.Handle(pattern, h)
+	}
 	return g.guard(mux)
 }
 
@@ -93,7 +96,7 @@ func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) *gate.Cal
 			return who
 		}
 		if !g.failures.note(r, func(count int) {
-			g.Ledger.Enqueue(&gate.Entry{Kind: gate.KindAuthFailure, Verdict: gate.Refused, Reason: "unknown_token",
+			g.Ledger.Enqueue(&gate.Entry{Kind: gate.KindAuthFailure, Verdict: gate.Refused, Reason: caller.ReasonOf(err),
 				Detail: "from " + remoteHost(r), Count: count})
 		}) {
 			w.Header().Set("Retry-After", "1")

@@ -53,7 +53,8 @@ type Gateway struct {
 	failures    *authFailures
 	credentials *credential.Broker
 	logins      logins
-	serverInfo  []byte // {"name":"gatehouse","version":…}, encoded once
+	mounted     map[string]http.Handler // by pattern, beside our own paths
+	serverInfo  []byte                  // {"name":"gatehouse","version":…}, encoded once
 	now         func() time.Time
 
 	ctx      context.Context // the process's; ends what serves callers

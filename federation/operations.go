@@ -14,6 +14,14 @@ import (
 // Operator is who an act on the local socket or the command line is recorded for.
 const Operator = "operator"
 
+// An Actor is who does what only an operator can, and how they are known.
+type Actor struct {
+	Name gate.CallerName
+	Via  string // Operator at the command line, Console at the pages
+}
+
+var commandLine = Actor{Operator, Operator}
+
 // Test shakes hands with a server. It writes no catalogue.
 func (g *Gateway) Test(ctx context.Context, id gate.ServerID) (upstream.Report, error) {
 	if err := g.known(id); err != nil {
@@ -25,6 +33,11 @@ func (g *Gateway) Test(ctx context.Context, id gate.ServerID) (upstream.Report, 
 // Import takes over what a server lists and puts that on record; with dryRun it
 // says what it would take over. A refusal is a *catalog.RefusedError.
 func (g *Gateway) Import(ctx context.Context, id gate.ServerID, dryRun bool) (catalog.Report, error) {
+	return g.ImportAs(ctx, commandLine, id, dryRun)
+}
+
+// ImportAs is Import by somebody who is known by name.
+func (g *Gateway) ImportAs(ctx context.Context, by Actor, id gate.ServerID, dryRun bool) (catalog.Report, error) {
 	if err := g.known(id); err != nil {
 		return catalog.Report{}, err
 	}
@@ -38,7 +51,7 @@ func (g *Gateway) Import(ctx context.Context, id gate.ServerID, dryRun bool) (ca
 	if dryRun {
 		return report, err
 	}
-	entry := &gate.Entry{Kind: gate.KindImport, Via: Operator, Server: id, Verdict: gate.OK, Detail: report.Summary(), Legs: report.Legs}
+	entry := &gate.Entry{Kind: gate.KindImport, Via: by.Via, AnsweredBy: by.Name, Server: id, Verdict: gate.OK, Detail: report.Summary(), Legs: report.Legs}
 	if err != nil {
 		entry.Verdict, entry.Reason, entry.Detail = gate.Refused, "import_refused", err.Error()
 	}
@@ -55,20 +68,30 @@ func (g *Gateway) known(id gate.ServerID) error {
 // Enable opens the tools that the patterns cover, at the definitions now in the
 // catalogue. Each change is on record before it is in force.
 func (g *Gateway) Enable(ctx context.Context, by string, patterns ...string) ([]catalog.Change, error) {
-	return g.Catalog.Enable(g.recorder(ctx, by), patterns...)
+	return g.EnableAs(ctx, Actor{gate.CallerName(by), Operator}, patterns...)
 }
 
 // Disable closes them.
 func (g *Gateway) Disable(ctx context.Context, by string, patterns ...string) ([]catalog.Change, error) {
+	return g.DisableAs(ctx, Actor{gate.CallerName(by), Operator}, patterns...)
+}
+
+// EnableAs is Enable by somebody who is known by name.
+func (g *Gateway) EnableAs(ctx context.Context, by Actor, patterns ...string) ([]catalog.Change, error) {
+	return g.Catalog.Enable(g.recorder(ctx, by), patterns...)
+}
+
+// DisableAs is Disable by somebody who is known by name.
+func (g *Gateway) DisableAs(ctx context.Context, by Actor, patterns ...string) ([]catalog.Change, error) {
 	return g.Catalog.Disable(g.recorder(ctx, by), patterns...)
 }
 
-func (g *Gateway) recorder(ctx context.Context, by string) catalog.Recorder {
+func (g *Gateway) recorder(ctx context.Context, by Actor) catalog.Recorder {
 	return func(changes []catalog.Change) error {
 		entries := make([]*gate.Entry, 0, len(changes))
 		for _, c := range changes {
 			if c.Kind != "" {
-				entries = append(entries, &gate.Entry{Kind: c.Kind, Via: Operator, AnsweredBy: gate.CallerName(by), Tool: c.Name,
+				entries = append(entries, &gate.Entry{Kind: c.Kind, Via: by.Via, AnsweredBy: by.Name, Tool: c.Name,
 					Server: c.Server, RemoteName: c.Remote, Definition: c.Definition})
 			}
 		}

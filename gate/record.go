@@ -27,6 +27,9 @@ const (
 	KindStart        Kind = "start"
 	KindStop         Kind = "stop"
 	KindCheckpoint   Kind = "checkpoint"
+	KindTest         Kind = "test"   // somebody tried the connection to a server
+	KindVerify       Kind = "verify" // somebody had the chain walked
+	KindExport       Kind = "export" // somebody took a copy of the record away
 )
 
 // A Verdict is how a call ended, as callers read it in _meta["gatehouse/outcome"].

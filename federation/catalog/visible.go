@@ -31,6 +31,13 @@ func visible(s string) (string, int) {
 	return b.String(), hidden
 }
 
+// Visible returns s with every character that hides, reorders or moves text
+// written as an escape; line breaks and tabs stay.
+func Visible(s string) string {
+	s, _ = visible(s)
+	return s
+}
+
 // oneLine is visible for places that have one line: line breaks and tabs are
 // escaped too, and the text is cut after limit characters.
 func oneLine(s string, limit int) string {

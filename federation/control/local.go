@@ -32,6 +32,7 @@ const importsAtOnce = 8
 // A Local is the API of a Gateway in this process.
 type Local struct {
 	g       *federation.Gateway
+	by      *gate.Caller // who acts and decides
 	daemon  bool
 	started time.Time
 }
@@ -41,7 +42,19 @@ var _ API = (*Local)(nil)
 // NewLocal returns the API of g. Daemon says that g serves callers, rather than
 // being open for one command.
 func NewLocal(g *federation.Gateway, daemon bool) *Local {
-	return &Local{g: g, daemon: daemon, started: time.Now()}
+	return &Local{g: g, by: operator, daemon: daemon, started: time.Now()}
+}
+
+// As is l in the name of who, an administrator: what is done is on record as
+// theirs, and they decide with the rights that they have.
+func (l *Local) As(who *gate.Caller) *Local {
+	as := *l
+	as.by = who
+	return &as
+}
+
+func (l *Local) actor() federation.Actor {
+	return federation.Actor{Name: l.by.Name, Via: l.by.AuthenticatedBy}
 }
 
 // Status implements API.
@@ -161,7 +174,7 @@ func (l *Local) Import(ctx context.Context, ids []string, all, dryRun bool) ([]I
 
 // importOne turns a refusal into a report: it is what the operator asked to see.
 func (l *Local) importOne(ctx context.Context, id gate.ServerID, dryRun bool) (ImportReport, error) {
-	report, err := l.g.Import(ctx, id, dryRun)
+	report, err := l.g.ImportAs(ctx, l.actor(), id, dryRun)
 	if refused, ok := errors.AsType[*catalog.RefusedError](err); ok {
 		report.Server, report.Refusal, report.DryRun = id, refused.Reason, dryRun
 		return report, nil
@@ -198,7 +211,7 @@ func (l *Local) SetSecret(ctx context.Context, name string, value []byte) error 
 	if err := l.record(ctx, &gate.Entry{Kind: gate.KindSecret, Detail: "set " + name}); err != nil {
 		return err
 	}
-	return l.g.Vault.Set(ctx, name, secret, string(operator.Name))
+	return l.g.Vault.Set(ctx, name, secret, string(l.by.Name))
 }
 
 // RemoveSecret implements API.
@@ -218,7 +231,7 @@ func (l *Local) RemoveSecret(ctx context.Context, name string) error {
 
 // record makes an operator's act durable before it is done.
 func (l *Local) record(ctx context.Context, e *gate.Entry) error {
-	e.Caller, e.Via = operator.Name, operator.AuthenticatedBy
+	e.Caller, e.Via = l.by.Name, l.by.AuthenticatedBy
 	return l.g.Ledger.Append(ctx, e)
 }
 

@@ -57,12 +57,12 @@ func (l *Local) Diff(_ context.Context, name string) (Difference, error) {
 
 // Enable implements API.
 func (l *Local) Enable(ctx context.Context, patterns []string) ([]ToolChange, error) {
-	return changesOf(l.g.Enable(ctx, string(operator.Name), patterns...))
+	return changesOf(l.g.EnableAs(ctx, l.actor(), patterns...))
 }
 
 // Disable implements API.
 func (l *Local) Disable(ctx context.Context, patterns []string) ([]ToolChange, error) {
-	return changesOf(l.g.Disable(ctx, string(operator.Name), patterns...))
+	return changesOf(l.g.DisableAs(ctx, l.actor(), patterns...))
 }
 
 func changesOf(changes []catalog.Change, err error) ([]ToolChange, error) {
@@ -80,14 +80,7 @@ func (l *Local) Explain(_ context.Context, tool, caller string) (Explanation, er
 	if who == nil {
 		return Explanation{}, noCaller(caller)
 	}
-	x := Explanation{Tool: tool, Caller: caller, Offered: true, Checks: l.g.Explain(gate.LocalName(tool), who, nil)}
-	for _, c := range x.Checks {
-		if !c.Passed && !c.Skipped {
-			x.Offered, x.Reason, x.Detail = false, c.Reason, c.Detail
-			break
-		}
-	}
-	return x, nil
+	return explanation(tool, caller, l.g.Explain(gate.LocalName(tool), who, nil)), nil
 }
 
 // Call implements API.
@@ -135,7 +128,7 @@ func (l *Local) Decide(ctx context.Context, number uint64, approve bool) error {
 	if _, ok := l.g.Gate.Question(number); !ok {
 		return noApproval(number)
 	}
-	return l.g.Gate.Decide(ctx, l.g.Catalog.Snapshot(), number, operator, approve)
+	return l.g.Gate.Decide(ctx, l.g.Catalog.Snapshot(), number, l.by, approve)
 }
 
 func approvalOf(q gate.Open) Approval {
