@@ -88,7 +88,7 @@ func (s *stream) message(data []byte) *Error {
 func (s *stream) notification(m *message) {
 	r := s.request
 	if r.Progress == nil || r.Token == "" || s.answered ||
-		!isText(m.method, "notifications/progress") || m.params == nil || !rawjson.IsObject(m.params) {
+		!isText(m.method, "notifications/progress") || !rawjson.IsObject(m.params) {
 		return
 	}
 	for w := walk(m.params); ; {
