@@ -298,6 +298,16 @@ func TestC46_RequestsOfTheServer(t *testing.T) {
 	}
 }
 
+// Whoever wants no progress gets none.
+func TestProgressWithoutCallback(t *testing.T) {
+	r := call()
+	r.Token = "t"
+	reply, failure := once(t, r, EndpointOptions{}, streamed(
+		`data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}`+"\n\n",
+		"data: "+response("<ID>", "{}")+"\n\n"))
+	wantResult(t, reply, failure, "{}")
+}
+
 func TestC53_BatchIsNotUnwrapped(t *testing.T) {
 	batch := "[" + response("<ID>", "{}") + "]"
 	_, failure := once(t, call(), EndpointOptions{}, replied("200 OK", "", batch))
