@@ -170,6 +170,12 @@ func (g *Gateway) perform(ctx context.Context, inv *invocation, set *settings, p
 		outcome.Verdict, outcome.Reason = gate.OutcomeUnknown, "malformed_result"
 		return reply{result: textResult("the result could not be read", true), verdict: outcome.Verdict, record: permit.Record()}
 	}
+	if server := set.config.Server(permit.Tool().Server); server != nil {
+		var cut bool
+		if members, cut = limitResult(members, server.ResultLimit); cut {
+			outcome.Detail = "the result was cut to result_limit"
+		}
+	}
 	return reply{result: members, verdict: result.Verdict, record: permit.Record()}
 }
 

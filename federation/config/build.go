@@ -269,7 +269,10 @@ func (b *builder) vaultNeeded() {
 		return
 	}
 	for _, u := range b.config.uses {
-		if u.ref.Scheme() == credential.Vault && u.key != "vault.identity" {
+		if u.key == "vault.identity" || u.key == "audit.signing_key" {
+			continue // refused already, if they name the vault
+		}
+		if u.ref.Scheme() == credential.Vault {
 			b.add(u.line, u.key, `%s: "%s" needs a vault; set [vault] identity`, u.where, u.ref)
 		}
 	}
