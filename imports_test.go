@@ -29,6 +29,7 @@ var direction = map[string][]string{
 	"federation/plan":                   {"federation/config", "upstream", "gate"},
 	"federation/clientfile":             {"federation/config", "gate"},
 	"federation/demo":                   {"gate"},
+	"federation/probe":                  {"federation/catalog", "upstream", "gate"},
 	"upstream":                          {"gate"},
 	"upstream/wire":                     {"gate"},
 	"upstream/credential":               {"upstream/wire", "gate"},

@@ -179,6 +179,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( UTC)?`), "TIME"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
+	{regexp.MustCompile(`\b[a-f][0-9a-f]{15}-\d+`), "ID"},
 	{regexp.MustCompile(`(\.toml) [0-9a-f]{8}\b`), "$1 DIGEST"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ms\b`), "N ms"},
 	{regexp.MustCompile(`\S*/gatehouse-demo-\d+/`), "SCRATCH/"},

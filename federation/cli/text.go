@@ -157,11 +157,12 @@ func orDash(s string) string {
 }
 
 // wrap breaks s between words so that it fits the screen behind margin
-// characters, and indents the lines after the first by as much.
+// characters, and indents the lines after the first by as much. A word that is
+// too long for a line is broken where the line ends.
 func wrap(s string, margin int) string {
 	var b strings.Builder
 	column := margin
-	for i, word := range strings.Fields(s) {
+	for i, word := range pieces(s, screen-margin) {
 		width := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
@@ -176,4 +177,18 @@ func wrap(s string, margin int) string {
 		column += width
 	}
 	return b.String()
+}
+
+// pieces are the words of s, those longer than most cut up.
+func pieces(s string, most int) []string {
+	var out []string
+	for _, word := range strings.Fields(s) {
+		runes := []rune(word)
+		for len(runes) > most {
+			out = append(out, string(runes[:most]))
+			runes = runes[most:]
+		}
+		out = append(out, string(runes))
+	}
+	return out
 }

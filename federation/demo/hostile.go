@@ -25,23 +25,23 @@ var misbehaviours = map[string]misbehaviour{
 	"rug-pull": {"another definition of notes_add at every listing",
 		rugPull},
 	"hang": {"calls are never answered",
-		on("tools/call", func(w http.ResponseWriter, r *http.Request, _ envelope) { <-r.Context().Done() })},
+		work(func(w http.ResponseWriter, r *http.Request, _ envelope) { <-r.Context().Done() })},
 	"drop": {"the connection ends once a call was read",
-		on("tools/call", func(http.ResponseWriter, *http.Request, envelope) { panic(http.ErrAbortHandler) })},
+		work(func(http.ResponseWriter, *http.Request, envelope) { panic(http.ErrAbortHandler) })},
 	"redirect": {"calls are redirected to another host",
-		on("tools/call", func(w http.ResponseWriter, r *http.Request, _ envelope) {
+		work(func(w http.ResponseWriter, r *http.Request, _ envelope) {
 			http.Redirect(w, r, "http://192.0.2.1/mcp", http.StatusTemporaryRedirect)
 		})},
 	"wrong-id": {"calls are answered under a foreign request id",
-		on("tools/call", func(w http.ResponseWriter, _ *http.Request, _ envelope) {
+		work(func(w http.ResponseWriter, _ *http.Request, _ envelope) {
 			reply(w, json.RawMessage(`"somebody-else-1"`), `{"content":[]}`)
 		})},
 	"oversize": {"calls are answered with 3 MiB",
-		on("tools/call", func(w http.ResponseWriter, _ *http.Request, e envelope) {
+		work(func(w http.ResponseWriter, _ *http.Request, e envelope) {
 			reply(w, e.ID, fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 3<<20)))
 		})},
 	"twice": {"calls are answered twice in one stream",
-		on("tools/call", func(w http.ResponseWriter, _ *http.Request, e envelope) {
+		work(func(w http.ResponseWriter, _ *http.Request, e envelope) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			for range 2 {
 				fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", e.ID)
@@ -52,7 +52,10 @@ var misbehaviours = map[string]misbehaviour{
 			reply(w, e.ID, `{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"painted","description":"\u001b[2J\u001b[31mred\u001b[0m and \u202edesrever\u202c","inputSchema":{"type":"object"}},{"name":"na\u200bme","inputSchema":{"type":"object"}}]}`)
 		})},
 	"silent": {"nothing is ever answered", func(http.Handler) http.Handler {
-		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			peek(w, r) // until the body is read, nobody notices that the client left
+			<-r.Context().Done()
+		})
 	}},
 	"both": {"calls are answered with a result and an error", answering(
 		`{"jsonrpc":"2.0","id":%s,"result":{"content":[]},"error":{"code":1,"message":"and an error"}}`)},
@@ -73,7 +76,7 @@ var misbehaviours = map[string]misbehaviour{
 			}
 		}())},
 	"trickle": {"calls are answered one byte a second",
-		on("tools/call", func(w http.ResponseWriter, r *http.Request, e envelope) {
+		work(func(w http.ResponseWriter, r *http.Request, e envelope) {
 			w.Header().Set("Content-Type", "application/json")
 			for _, b := range fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, e.ID) {
 				w.Write([]byte{b})
@@ -86,7 +89,7 @@ var misbehaviours = map[string]misbehaviour{
 			}
 		})},
 	"bomb": {"calls are answered with 20 MiB, compressed to a few KiB",
-		on("tools/call", func(w http.ResponseWriter, _ *http.Request, e envelope) {
+		work(func(w http.ResponseWriter, _ *http.Request, e envelope) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
@@ -101,7 +104,7 @@ var misbehaviours = map[string]misbehaviour{
 			fmt.Fprint(z, `"}]}}`)
 		})},
 	"big-header": {"calls are answered with a header of 1 MiB",
-		on("tools/call", func(w http.ResponseWriter, _ *http.Request, e envelope) {
+		work(func(w http.ResponseWriter, _ *http.Request, e envelope) {
 			w.Header().Set("X-Big", strings.Repeat("x", 1<<20))
 			reply(w, e.ID, `{"content":[]}`)
 		})},
@@ -109,7 +112,7 @@ var misbehaviours = map[string]misbehaviour{
 
 // answering answers calls with text, in which %s is the request's id.
 func answering(text string) func(http.Handler) http.Handler {
-	return on("tools/call", func(w http.ResponseWriter, _ *http.Request, e envelope) {
+	return work(func(w http.ResponseWriter, _ *http.Request, e envelope) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, text, e.ID)
 	})
@@ -153,6 +156,25 @@ func on(method string, instead func(http.ResponseWriter, *http.Request, envelope
 		})
 	}
 }
+
+// work takes over calls, and whatever else is asked of a server that is neither
+// handshake nor listing: a server can be imported that misbehaves in this way,
+// and found out without a call.
+func work(instead func(http.ResponseWriter, *http.Request, envelope)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			e, ok := peek(w, r)
+			if ok && !slices.Contains(preparation, e.Method) {
+				instead(w, r, e)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// preparation is what comes before any work.
+var preparation = []string{"server/discover", "initialize", "notifications/initialized", "tools/list"}
 
 // peek reads the envelope and puts the body back.
 func peek(w http.ResponseWriter, r *http.Request) (e envelope, ok bool) {

@@ -39,11 +39,24 @@ func newHandler(version, hostile string) (http.Handler, *server.StreamableHTTPSe
 	endpoint := server.NewStreamableHTTPServer(mcpServer,
 		server.WithEndpointPath(Path),
 		server.WithDisableStreaming(true),
+		server.WithStateful(true), // a session that was ended is gone
 		server.WithSessionIdleTTL(10*time.Minute),
 		server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
 	mux := http.NewServeMux()
 	mux.Handle(Path, endpoint)
-	return http.MaxBytesHandler(misbehave.wrap(mux), maxBody), endpoint, nil
+	return http.MaxBytesHandler(noPages(misbehave.wrap(mux)), maxBody), endpoint, nil
+}
+
+// noPages turns web pages away, which the library leaves to its user: only they
+// send an Origin, and none of them has business here.
+func noPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Origin") != "" {
+			http.Error(w, "no web page may call this", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // A Server is a running demo upstream.

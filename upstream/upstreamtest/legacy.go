@@ -67,7 +67,8 @@ func (s *Server) answerLegacy(x *Exchange) {
 	if !ok {
 		return
 	}
-	if got := x.Header.Get("Mcp-Protocol-Version"); state != nil && got != state.version {
+	got := x.Header.Get("Mcp-Protocol-Version")
+	if state != nil && got != state.version || got != "" && !slices.Contains(legacyVersions, got) {
 		x.Raw(http.StatusBadRequest, "text/plain", "wrong or missing MCP-Protocol-Version")
 		return
 	}

@@ -145,6 +145,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	if !ok {
 		return
 	}
+	if hr.Header.Get("Origin") != "" {
+		http.Error(w, "no page may call this", http.StatusForbidden)
+		return
+	}
 	script := s.record(r)
 	x := &Exchange{Request: r, Writer: w, server: s, http: hr}
 	if s.OnRequest != nil {
