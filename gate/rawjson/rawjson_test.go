@@ -87,6 +87,11 @@ func TestCheckAccepts(t *testing.T) {
 			t.Errorf("Check(%.40q): %v", in, err)
 		}
 	}
+	for levels, want := range []rawjson.Kind{0, 0, rawjson.DuplicateKey, rawjson.DuplicateKey} {
+		if err := rawjson.CheckTop([]byte(`{"a":{"x":1,"x":2}}`), levels); kindOf(err) != want {
+			t.Errorf("CheckTop with %d levels: %v, want kind %d", levels, err, want)
+		}
+	}
 	if err := rawjson.CheckSyntax([]byte(`{"a":1,"a":2}`)); err != nil {
 		t.Errorf("CheckSyntax minds duplicates: %v", err)
 	}

@@ -35,13 +35,15 @@ func (e *Error) Error() string { return fmt.Sprintf("json: %s at byte %d", e.Tex
 
 // Check reports whether b is exactly one JSON value: valid UTF-8, no key twice
 // in any object, at most MaxDepth levels, nothing but white space after it.
-func Check(b []byte) error { return whole(b, true) }
+func Check(b []byte) error { return CheckTop(b, MaxDepth) }
 
 // CheckSyntax is Check without the rule on duplicate keys.
-func CheckSyntax(b []byte) error { return whole(b, false) }
+func CheckSyntax(b []byte) error { return CheckTop(b, 0) }
 
-func whole(b []byte, unique bool) error {
-	s := scanner{data: b, unique: unique}
+// CheckTop is Check with the rule on duplicate keys for the outermost levels
+// only: for an envelope whose content others judge piece by piece.
+func CheckTop(b []byte, levels int) error {
+	s := scanner{data: b, unique: levels}
 	end, err := s.value(skipSpace(b, 0))
 	if err != nil {
 		return err
@@ -55,6 +57,7 @@ func whole(b []byte, unique bool) error {
 // A frame is one open object or array.
 type frame struct {
 	object bool
+	unique bool                // no key may stand in it twice
 	keys   int                 // where this object's keys begin in scanner.keys
 	set    map[string]struct{} // the same keys, once there are too many to compare one by one
 }
@@ -65,7 +68,7 @@ const manyKeys = 24
 
 type scanner struct {
 	data   []byte
-	unique bool
+	unique int // how many levels, from the outermost, no key may stand twice in
 	depth  int // levels already open around what is scanned
 	keys   [][]byte
 }
@@ -87,7 +90,7 @@ func (s *scanner) value(i int) (int, error) {
 			if s.depth+len(open) == MaxDepth {
 				return 0, &Error{i, TooDeep, fmt.Sprintf("more than %d levels", MaxDepth)}
 			}
-			open = append(open, frame{object: c == '{', keys: len(s.keys)})
+			open = append(open, frame{object: c == '{', unique: s.depth+len(open) < s.unique, keys: len(s.keys)})
 			i = skipSpace(b, i+1)
 			if i < len(b) && b[i] == c+2 { // '{'+2 is '}', '['+2 is ']'
 				i++
@@ -155,7 +158,7 @@ func (s *scanner) key(f *frame, i int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if s.unique {
+	if f.unique {
 		name := s.data[i+1 : end-1]
 		if escaped {
 			name, _ = unescape(nil, name)

@@ -16,19 +16,19 @@ type Member struct {
 // Object returns the members of b in order. All of b is checked as by
 // CheckSyntax, and no key may stand twice at this level; deeper levels are not
 // looked at for duplicates.
-func Object(b []byte) ([]Member, error) { return object(b, false) }
+func Object(b []byte) ([]Member, error) { return object(b, 1) }
 
 // UniqueObject is Object with the rule on duplicate keys at every depth.
-func UniqueObject(b []byte) ([]Member, error) { return object(b, true) }
+func UniqueObject(b []byte) ([]Member, error) { return object(b, MaxDepth) }
 
-func object(b []byte, unique bool) ([]Member, error) {
-	s := scanner{data: b, unique: true}
+func object(b []byte, unique int) ([]Member, error) {
+	s := scanner{data: b}
 	i := skipSpace(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return nil, s.notA(i, "object")
 	}
 	members := make([]Member, 0, 8)
-	f := frame{object: true}
+	f := frame{object: true, unique: true}
 	inner := scanner{data: b, depth: 1, unique: unique}
 	i = skipSpace(b, i+1)
 	for first := true; ; first = false {

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"gatehouse/gate/rawjson"
 )
 
 func benchEndpoint(b *testing.B, media string, wrap func(id string) string) *Endpoint {
@@ -83,7 +85,7 @@ func BenchmarkJudge(b *testing.B) {
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		m, err := parseMessage(data)
+		m, err := parseMessage(data, rawjson.MaxDepth)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -19,11 +19,23 @@ type message struct {
 // from one of them in letter case only would be that member to some parsers.
 var envelope = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// parseMessage finds the members of the one JSON object b. The error, if any,
-// is the reason for a reply to be malformed.
-func parseMessage(b []byte) (message, error) {
+// uniqueLevels is how deep into a reply to method no key may stand twice. What
+// comes back whole is refused whole. A listing is many definitions, each of
+// which is judged on its own by whoever keeps it: one that is ambiguous must not
+// take the others with it.
+func uniqueLevels(method string) int {
+	if method == "tools/list" {
+		return 2 // the message and its result
+	}
+	return rawjson.MaxDepth
+}
+
+// parseMessage finds the members of the one JSON object b, in whose outermost
+// levels no key may stand twice. The error, if any, is the reason for a reply to
+// be malformed.
+func parseMessage(b []byte, levels int) (message, error) {
 	var m message
-	if err := rawjson.Check(b); err != nil {
+	if err := rawjson.CheckTop(b, levels); err != nil {
 		return m, err
 	}
 	if !rawjson.IsObject(b) {

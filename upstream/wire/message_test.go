@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"gatehouse/gate/rawjson"
 )
 
 // A reading is what a second, slower reading of the reply table makes of a
@@ -148,7 +150,7 @@ func readFast(b []byte, id string, toolCall bool) reading {
 	if toolCall {
 		x.request.Method = "tools/call"
 	}
-	m, err := parseMessage(b)
+	m, err := parseMessage(b, rawjson.MaxDepth)
 	if err != nil {
 		return reading{verdict: "malformed"}
 	}
@@ -213,7 +215,7 @@ func FuzzMessage(f *testing.F) {
 func TestResultIsNotEncodedAnew(t *testing.T) {
 	const result = `{ "content":[ {"type":"text","text":"<&>\u0041\/"} ],"n":1.50e+02,"big":9007199254740993 }`
 	x := &exchange{id: "a-1", request: &Request{Method: "tools/call"}}
-	m, err := parseMessage([]byte(`{"jsonrpc":"2.0","result":` + result + ` ,"id":"a-1"}`))
+	m, err := parseMessage([]byte(`{"jsonrpc":"2.0","result":`+result+` ,"id":"a-1"}`), rawjson.MaxDepth)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (x *exchange) refusal(res *http.Response) *Error {
 	if err != nil {
 		return e
 	}
-	m, err := parseMessage(data)
+	m, err := parseMessage(data, uniqueLevels(x.request.Method))
 	if err != nil || m.check(x.id) != nil || m.failure == nil {
 		return e
 	}
@@ -147,7 +147,7 @@ func (x *exchange) fromBody(src *capReader, res *http.Response) ([]byte, *Error)
 	if len(data) == 0 {
 		return nil, noResponse(res)
 	}
-	m, err := parseMessage(data)
+	m, err := parseMessage(data, uniqueLevels(x.request.Method))
 	if err != nil {
 		return nil, malformed(err)
 	}

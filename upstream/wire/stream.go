@@ -56,7 +56,7 @@ func (s *stream) stop() {
 
 // message judges one message. An error refuses the whole stream.
 func (s *stream) message(data []byte) *Error {
-	m, err := parseMessage(data)
+	m, err := parseMessage(data, uniqueLevels(s.request.Method))
 	switch {
 	case err != nil:
 		return malformed(err)
