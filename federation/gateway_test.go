@@ -387,3 +387,21 @@ func TestCancel(t *testing.T) {
 		}
 	}
 }
+
+// TestOneBadDefinitionHidesNoOther: a definition that two parsers would read
+// differently is skipped with a reason, and the rest of the listing is kept (C28).
+func TestOneBadDefinitionHidesNoOther(t *testing.T) {
+	r := newRig(t, recent, "", "")
+	r.upstream.On("tools/list", func(x *upstreamtest.Exchange) {
+		x.Result(`{"tools":[null,{"name":"two","name":"faces","inputSchema":{"type":"object"}},` +
+			`{"name":"deep","inputSchema":{"type":"object","properties":{"a":{"type":"string","type":"number"}}}},` +
+			`{"name":"good","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"}`)
+	})
+	report, err := r.g.Import(context.Background(), "up", false)
+	if err != nil || report.Imported != 1 || report.Skipped != 3 {
+		t.Errorf("%s, %v: %+v", report.Summary(), err, report.Lines)
+	}
+	if r.g.Catalog.Snapshot().Tool("mcp_up_good") == nil {
+		t.Error("the good definition is missing")
+	}
+}
