@@ -239,16 +239,18 @@ func TestNoOracle(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, name := range []string{"mcp_up_echo", "mcp_up_fail", "mcp_up_nothing", "mcp_other_tool"} {
-		x := r.modern("bob", "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, name), form)
-		var e struct {
-			Code    int
-			Message string
+		for _, state := range []string{"", `,"requestState":"noise"`} {
+			x := r.modern("bob", "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}%s}`, name, state), form)
+			var e struct {
+				Code    int
+				Message string
+			}
+			if err := json.Unmarshal(x.last()["error"], &e); err != nil {
+				t.Fatalf("%s: %s", name, x.raw)
+			}
+			message, _, _ := strings.Cut(e.Message, " (record")
+			seen[fmt.Sprint(x.status, e.Code, message)] = true
 		}
-		if err := json.Unmarshal(x.last()["error"], &e); err != nil {
-			t.Fatalf("%s: %s", name, x.raw)
-		}
-		message, _, _ := strings.Cut(e.Message, " (record")
-		seen[fmt.Sprint(x.status, e.Code, message)] = true
 	}
 	if len(seen) != 1 {
 		t.Errorf("bob can tell them apart: %v", seen)

@@ -116,7 +116,12 @@ func (g *Gate) resume(ctx context.Context, r *request) Ruling {
 		return g.refuse(ctx, r, Refusal{Reason: r.Reason, Detail: r.Detail})
 	}
 	s, err := g.unseal(r.call.State)
-	if err != nil {
+	switch {
+	case err != nil && r.Reason != "":
+		// Noise in place of a state must not tell whoever may not use the tool
+		// that it is there.
+		return g.refuse(ctx, r, Refusal{Reason: r.Reason, Detail: r.Detail, Argument: r.Argument})
+	case err != nil:
 		return g.refuse(ctx, r, Refusal{Reason: ApprovalInvalid, Detail: err.Error()})
 	}
 	differs := s.differs(r.binding())
