@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,8 @@ type Options struct {
 	Version string           // ours, as serverInfo and clientInfo say it
 	Logger  *slog.Logger     // nil: silent
 	Now     func() time.Time // nil: time.Now
+
+	sync func(*os.File) error // of the ledger; nil but in tests
 }
 
 // A Gateway is the whole line, assembled: state, ledger, catalogue, gate,
@@ -111,13 +114,13 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) 
 	// what has to be finished and recorded.
 	g.ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
 	g.leaving, g.leave = context.WithCancel(g.ctx)
-	if err := g.assemble(cfg); err != nil {
+	if err := g.assemble(cfg, o); err != nil {
 		return nil, errors.Join(err, g.Close(ctx))
 	}
 	return g, nil
 }
 
-func (g *Gateway) assemble(cfg *config.Config) (err error) {
+func (g *Gateway) assemble(cfg *config.Config, o Options) (err error) {
 	if g.State, err = state.Open(cfg.StatePath(), state.Options{Now: g.now}); err != nil {
 		return err
 	}
@@ -126,7 +129,8 @@ func (g *Gateway) assemble(cfg *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if g.Ledger, err = ledger.Open(ledger.Options{Dir: cfg.LedgerDir(), Now: g.now, Retention: cfg.Audit.Retention, Logger: g.Logger, Signer: signer}); err != nil {
+	if g.Ledger, err = ledger.Open(ledger.Options{Dir: cfg.LedgerDir(), Now: g.now, Retention: cfg.Audit.Retention,
+		Logger: g.Logger, Signer: signer, Sync: o.sync}); err != nil {
 		return err
 	}
 	if g.Catalog, err = catalog.Open(catalog.Options{Store: g.State.Catalog(), Logger: g.Logger, Now: g.now, Version: g.Version}); err != nil {

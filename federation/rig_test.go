@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,14 +34,18 @@ type rig struct {
 	nextID   int
 	logger   *slog.Logger     // nil: silent
 	now      func() time.Time // nil: time.Now
+	disk     func() error     // why the ledger's disk takes nothing; nil: it does
 }
 
 // newRig starts a gateway with callers alice (administrator, local), bob (no
 // administrator) and eve (administrator, far away), and a server "up" of the
 // given profile whose tools are all enabled. more is added to the file.
-func newRig(t testing.TB, profile upstreamtest.Profile, serverKeys, more string) *rig {
+func newRig(t testing.TB, profile upstreamtest.Profile, serverKeys, more string, with ...func(*rig)) *rig {
 	t.Helper()
 	r := &rig{t: t, upstream: upstreamtest.New(profile), tokens: map[string]string{}, dir: t.TempDir()}
+	for _, f := range with {
+		f(r)
+	}
 	up := httptest.NewServer(r.upstream)
 	t.Cleanup(up.Close)
 	var file strings.Builder
@@ -72,7 +77,12 @@ func (r *rig) open(file string) {
 	if cfg == nil {
 		r.t.Fatal(problems.Error())
 	}
-	g, err := Open(context.Background(), cfg, Options{Version: "test", Logger: r.logger, Now: r.now})
+	g, err := Open(context.Background(), cfg, Options{Version: "test", Logger: r.logger, Now: r.now, sync: func(*os.File) error {
+		if r.disk == nil {
+			return nil
+		}
+		return r.disk()
+	}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
