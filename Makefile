@@ -4,8 +4,8 @@ FUZZTIME ?= 10s
 NODE_PARTS = e2e/node_modules/.package-lock.json
 .PHONY: demo build test check fuzz bench conformance e2e help
 
-demo: ## serve a demo gateway with a built-in upstream; needs nothing but Go
-	go run . serve --demo
+demo: build ## serve a demo gateway with a built-in upstream; needs nothing but Go
+	bin/gatehouse serve --demo
 build: ## build bin/gatehouse: static, trimmed, stamped with the version
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/gatehouse .
 test: ## run the tests with the race detector; needs nothing but Go

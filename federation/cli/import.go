@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -45,7 +47,7 @@ func (a *app) importServers(ctx context.Context, api control.API, ids []string, 
 		}
 	}
 	reports := []control.ImportReport{}
-	failed := false
+	failed, done := false, []string{}
 	for result := range a.importEach(ctx, api, ids, dry) {
 		switch {
 		case result.err != nil:
@@ -54,6 +56,9 @@ func (a *app) importServers(ctx context.Context, api control.API, ids []string, 
 		default:
 			failed = failed || result.report.Refusal != ""
 			reports = append(reports, result.report)
+			if result.report.Refusal == "" {
+				done = append(done, string(result.report.Server))
+			}
 			if !a.json {
 				a.printReport(result.report)
 			}
@@ -61,8 +66,8 @@ func (a *app) importServers(ctx context.Context, api control.API, ids []string, 
 	}
 	if a.json {
 		err = a.printJSON(reports)
-	} else if !dry {
-		err = a.printEmptyMinute(ctx, api)
+	} else if !dry && len(done) > 0 {
+		err = a.printEmptyMinute(ctx, api, done)
 	}
 	if err == nil && failed {
 		err = errSilent
@@ -143,13 +148,14 @@ func (a *app) printReport(r control.ImportReport) {
 }
 
 // printEmptyMinute says what to do next after an import, which by itself opens
-// nothing: a first look must not end in an empty list without a reason.
-func (a *app) printEmptyMinute(ctx context.Context, api control.API) error {
+// nothing: a first look must not end in an empty list without a reason. Its
+// example is a tool of the servers that were just imported, if they have one.
+func (a *app) printEmptyMinute(ctx context.Context, api control.API, servers []string) error {
 	tools, err := api.Tools(ctx, "")
 	if err != nil {
 		return err
 	}
-	total, enabled, example, changed := 0, 0, "", ""
+	total, enabled, example, other, changed := 0, 0, "", "", ""
 	for _, t := range tools {
 		if t.Own {
 			continue
@@ -160,8 +166,11 @@ func (a *app) printEmptyMinute(ctx context.Context, api control.API) error {
 			enabled++
 		case changed == "" && t.State == gate.Changed.String():
 			changed = t.Name
-		case example == "" && t.State == gate.Disabled.String():
+		case t.State != gate.Disabled.String():
+		case example == "" && slices.Contains(servers, t.Server):
 			example = t.Name
+		case other == "":
+			other = t.Name
 		}
 	}
 	if total == 0 {
@@ -171,8 +180,8 @@ func (a *app) printEmptyMinute(ctx context.Context, api control.API) error {
 	switch {
 	case changed != "":
 		a.printf("; look at what changed with: %s", a.command("tools diff "+changed))
-	case example != "":
-		a.printf("; enable with: %s", a.command("tools enable "+example))
+	case example != "" || other != "":
+		a.printf("; enable with: %s", a.command("tools enable "+cmp.Or(example, other)))
 	}
 	a.printf("\n")
 	return nil

@@ -110,7 +110,7 @@ func (a *app) announce(g *federation.Gateway) error {
 	if status.Tools > 0 {
 		a.printf("%s, %d enabled\n", count(status.Tools, "tool"), status.Enabled)
 	}
-	a.printf("next:\n  %s\n", a.nextStep(g))
+	a.printf("next, in another terminal:\n  %s\n", a.nextStep(g))
 	return nil
 }
 

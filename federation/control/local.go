@@ -238,7 +238,7 @@ func (l *Local) record(ctx context.Context, e *gate.Entry) error {
 var errNoVault = errors.New("there is no vault: set [vault] identity to a reference to an age identity")
 
 func noServer(id string) error {
-	return fmt.Errorf("server %q: %w; gatehouse servers list shows what there is", id, ErrNotFound)
+	return fmt.Errorf("server %q: %w in the configuration in force; gatehouse servers list shows what there is, gatehouse reload takes in a changed file", id, ErrNotFound)
 }
 
 func noCaller(name string) error {
