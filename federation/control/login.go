@@ -61,7 +61,7 @@ func (l *Local) RekeySecrets(ctx context.Context, identity string) (int, error) 
 	case err != nil:
 		return 0, fmt.Errorf("secret rekey: %w", err)
 	case next.IsZero() || next.Scheme() == credential.Vault:
-		return 0, errors.New("secret rekey: the new identity is a reference of the kind env: or file:")
+		return 0, errors.New("secret rekey: the new identity is a reference that begins with env: or file: and names one")
 	}
 	if err := l.record(ctx, &gate.Entry{Kind: gate.KindSecret, Detail: "rekey to " + next.String()}); err != nil {
 		return 0, err
