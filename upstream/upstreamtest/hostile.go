@@ -120,7 +120,7 @@ func envelopes() map[string]misdeed {
 		"batch":            said("wraps its answer in an array", `[{"jsonrpc":"2.0","id":ID,"result":RESULT}]`),
 		"folded-key":       said("writes Result for result", `{"jsonrpc":"2.0","id":ID,"Result":RESULT}`),
 		"duplicate-key":    said("says result twice", `{"jsonrpc":"2.0","id":ID,"result":RESULT,"result":RESULT}`),
-		"duplicate-inside": said("says a key of its result twice", `{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"content":[],"x":{"a":1,"a":2}}}`),
+		"duplicate-inside": said("says a key of its result twice", `{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"content":[],"tools":[],"content":[]}}`),
 		"trailing-bytes":   said("goes on after its answer", `{"jsonrpc":"2.0","id":ID,"result":RESULT}{}`),
 		"not-json":         said("sends a page of HTML as JSON", `<html><body>It works!</body></html>`),
 		"byte-order-mark":  said("begins its JSON with a byte order mark", "\uFEFF"+`{"jsonrpc":"2.0","id":ID,"result":RESULT}`),
