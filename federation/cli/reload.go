@@ -128,9 +128,12 @@ func readYes(t io.ReadWriter) bool {
 }
 
 // reloads has SIGHUP reload the configuration, and with watch a changed file do
-// what it can by itself, until stop is called, which waits.
-func (a *app) reloads(ctx context.Context, g *federation.Gateway, watch bool) (stop func()) {
+// what it can by itself, until stop is called, which waits. A SIGHUP that comes
+// because our terminal was closed calls gone instead: nobody who closes a window
+// means to leave a daemon behind.
+func (a *app) reloads(ctx context.Context, g *federation.Gateway, watch bool, gone func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
+	interactive := isTerminal(a.stderr)
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	var running sync.WaitGroup
@@ -140,6 +143,10 @@ func (a *app) reloads(ctx context.Context, g *federation.Gateway, watch bool) (s
 			case <-ctx.Done():
 				return
 			case <-hangups:
+				if interactive && !isTerminal(a.stderr) {
+					gone()
+					return
+				}
 				_, err := g.ReloadFile(ctx, "signal", gate.Digest{})
 				if _, told := errors.AsType[*federation.InvalidFileError](err); err != nil && !told {
 					g.Logger.Error("not reloaded", "error", err)

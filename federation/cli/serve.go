@@ -71,10 +71,12 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		return err
 	}
 	defer func() { err = errors.Join(err, a.closeWithin(ctx, g.Close)) }()
-	defer a.reloads(ctx, g, watch)()
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	defer a.reloads(ctx, g, watch, gone)()
 	listener, err := net.Listen("tcp", cfg.Listen.Address)
 	if err != nil {
-		return fmt.Errorf("[listen] address %q: %w", cfg.Listen.Address, err)
+		return fmt.Errorf("[listen] address %q: %w; stop what listens there, or set another address", cfg.Listen.Address, err)
 	}
 	socket, err := control.Serve(g, cfg.SocketPath(), logger)
 	if err != nil {
