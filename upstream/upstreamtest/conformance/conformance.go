@@ -77,7 +77,6 @@ type bench struct {
 	server   *upstreamtest.Server
 	client   Client
 	contacts atomic.Int64
-	clock    *Clock
 	options  Options
 	closed   sync.Once
 }
