@@ -149,8 +149,11 @@ func (g *Gate) void(ctx context.Context, r *request, s sealed, differs string, w
 	}
 	code := r.call.Answer.code()
 	answer := r.answer(s, code, r.caller.Name)
-	if code == answerApproved && differs == "" {
-		answer.Detail = "too late: " + clipText(why.Detail, detailLimit)
+	if code == answerApproved {
+		answer.Verdict = Refused // a yes that nothing may be done with
+		if differs == "" {
+			answer.Detail = "too late: " + clipText(why.Detail, detailLimit)
+		}
 	}
 	if err := g.write(ctx, &answer); err == nil {
 		g.pending.remove(s.question)

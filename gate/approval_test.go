@@ -212,13 +212,17 @@ func TestStateWithoutAnswerAsksTheSameAgain(t *testing.T) {
 func TestReplicasAcceptEachOthersKeys(t *testing.T) {
 	here, there := newHouse(t), newHouse(t)
 	there.keys = gatetest.NewKeys(2)
-	there = newHouse(t, func(o *gate.Options) { o.Keys = there.keys })
+	there = newHouse(t, func(o *gate.Options) { o.Keys, o.Ledger = there.keys, here.ledger })
 	call := here.call(`{}`)
 	q := there.ask(call)
 	here.refused(here.submit(answered(call, q, accepted(approve))), gate.ApprovalInvalid)
 	other := gatetest.NewKeys(2)
 	here.keys.Trust(other)
 	here.permitted(here.submit(answered(call, q, accepted(approve))))
+	there.refused(there.submit(answered(call, q, accepted(approve))), gate.ApprovalInvalid)
+	// A replica with a record of its own cannot know whether the approval was used.
+	alone := newHouse(t, func(o *gate.Options) { o.Keys = here.keys })
+	alone.refused(alone.submit(answered(call, here.ask(call), accepted(approve))), gate.ApprovalInvalid)
 }
 
 func TestWhoCannotBeAsked(t *testing.T) {

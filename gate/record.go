@@ -98,15 +98,19 @@ type Entry struct {
 	Signature      string // on a checkpoint: Ed25519 over what it vouches for, base64
 }
 
-// ErrSpent says that an approval was used before.
-var ErrSpent = errors.New("the approval was used before")
+// ErrSpent says that there is no approval to use: it was used before, nobody said
+// yes, or its question is not in this ledger or long over.
+var ErrSpent = errors.New("the approval was used before, or never given")
 
 // A Ledger keeps entries for good.
 type Ledger interface {
 	// Append makes all entries durable together, or none, and sets their
-	// Number and Time. An intent or an answer that carries an approval number is
-	// written only if no earlier entry of that kind carries it; otherwise the
-	// whole batch is refused with ErrSpent. That check and the write are one step.
+	// Number and Time. An answer that carries an approval number is written only
+	// while the question of that number, on record here, has no answer; one with a
+	// verdict is a no. An intent that carries one is written only if the answer was
+	// a yes and no intent used it yet. Otherwise the whole batch is refused with
+	// ErrSpent. That check and the write are one step. A question may be forgotten
+	// once its time is over; it must not come back.
 	Append(ctx context.Context, entries ...*Entry) error
 
 	// Enqueue hands over an entry that may lag behind (an outcome). It does not

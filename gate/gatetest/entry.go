@@ -13,7 +13,7 @@ import (
 func FullEntry() gate.Entry {
 	when := time.Date(2026, 12, 1, 9, 30, 15, 123456000, time.UTC)
 	return gate.Entry{
-		Time: when, Kind: gate.KindIntent, Caller: "alice \"the first\"", Via: "token", Session: "0123456789abcdef",
+		Time: when, Kind: gate.KindOutcome, Caller: "alice \"the first\"", Via: "token", Session: "0123456789abcdef",
 		Request: `"a\u0001b"`, Tool: "mcp_demo_echo", Server: "demo", Origin: "https://demo.example.org",
 		RemoteName: "echo\u2028<b>", Definition: gate.DigestOf([]byte("definition")), Class: gate.SourceCode,
 		Zone: "external_eu", Ceiling: gate.InternalConfiguration, Verdict: gate.UpstreamError, Reason: "http_status",

@@ -2,6 +2,7 @@ package gatetest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,16 +14,11 @@ import (
 type Ledger struct {
 	mu      sync.Mutex
 	entries []gate.Entry
-	spent   map[spending]bool
+	open    map[uint64]bool // questions, and whether the answer was yes
 	fail    error
 
 	// Now is the clock of the entries; nil means time.Now.
 	Now func() time.Time
-}
-
-type spending struct {
-	kind     gate.Kind
-	approval uint64
 }
 
 var _ gate.Ledger = (*Ledger)(nil)
@@ -37,13 +33,13 @@ func (l *Ledger) Append(ctx context.Context, entries ...*gate.Entry) error {
 	if l.fail != nil {
 		return l.fail
 	}
-	batch := make(map[spending]bool)
-	for _, e := range entries {
-		if s, ok := spends(e); ok {
-			if l.spent[s] || batch[s] {
-				return gate.ErrSpent
-			}
-			batch[s] = true
+	if l.open == nil {
+		l.open = make(map[uint64]bool)
+	}
+	open := maps.Clone(l.open)
+	for i, e := range entries {
+		if !take(open, e, uint64(len(l.entries)+i)+1) {
+			return gate.ErrSpent
 		}
 	}
 	for _, e := range entries {
@@ -69,19 +65,37 @@ func (l *Ledger) add(e *gate.Entry) {
 		}
 		e.Time = now().UTC().Truncate(time.Microsecond)
 	}
-	if s, ok := spends(e); ok {
-		if l.spent == nil {
-			l.spent = make(map[spending]bool)
-		}
-		l.spent[s] = true
+	if l.open == nil {
+		l.open = make(map[uint64]bool)
 	}
+	take(l.open, e, e.Number)
 	l.entries = append(l.entries, *e)
 }
 
-// spends says which approval e uses up.
-func spends(e *gate.Entry) (spending, bool) {
-	uses := e.Approval != 0 && (e.Kind == gate.KindIntent || e.Kind == gate.KindAnswer)
-	return spending{e.Kind, e.Approval}, uses
+// take notes what an entry does to a question; false when it may not.
+func take(open map[uint64]bool, e *gate.Entry, number uint64) bool {
+	agreed, asked := open[e.Approval]
+	switch {
+	case e.Kind == gate.KindQuestion:
+		open[number] = false
+	case e.Approval == 0:
+	case e.Kind == gate.KindAnswer && e.Verdict == "":
+		if !asked || agreed {
+			return false
+		}
+		open[e.Approval] = true
+	case e.Kind == gate.KindAnswer:
+		if !asked || agreed {
+			return false
+		}
+		delete(open, e.Approval)
+	case e.Kind == gate.KindIntent:
+		if !agreed {
+			return false
+		}
+		delete(open, e.Approval)
+	}
+	return true
 }
 
 // Entries returns a copy of everything that is on record.

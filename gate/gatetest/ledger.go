@@ -28,6 +28,7 @@ func TestLedger(t *testing.T, open func(t *testing.T) Store) {
 		{"numbers follow each other", numbersFollow},
 		{"a batch is written whole and in order", batchIsWhole},
 		{"an approval is used once by each kind", approvalOnce},
+		{"an approval needs a question and a yes", approvalNeedsYes},
 		{"a refused batch leaves nothing behind", refusedBatch},
 		{"one approval, many at once", approvalRace},
 		{"what is enqueued is kept", enqueueKept},
@@ -56,49 +57,81 @@ func numbersFollow(t *testing.T, s Store) {
 	}
 }
 
+// ask puts a question on record and returns its number.
+func ask(t *testing.T, s Store) uint64 {
+	t.Helper()
+	q := gate.Entry{Kind: gate.KindQuestion, Until: time.Now().Add(time.Hour)}
+	appendAll(t, s, &q)
+	return q.Number
+}
+
+func yes(n uint64) *gate.Entry    { return &gate.Entry{Kind: gate.KindAnswer, Approval: n} }
+func intent(n uint64) *gate.Entry { return &gate.Entry{Kind: gate.KindIntent, Approval: n} }
+
+func no(n uint64) *gate.Entry {
+	return &gate.Entry{Kind: gate.KindAnswer, Approval: n, Verdict: gate.Declined}
+}
+
+func refuseAll(t *testing.T, s Store, what string, entries ...*gate.Entry) {
+	t.Helper()
+	if err := s.Append(t.Context(), entries...); !errors.Is(err, gate.ErrSpent) {
+		t.Errorf("%s: got %v, want ErrSpent", what, err)
+	}
+}
+
 func batchIsWhole(t *testing.T, s Store) {
-	a, b := gate.Entry{Kind: gate.KindAnswer, Approval: 7}, gate.Entry{Kind: gate.KindIntent, Approval: 7}
-	appendAll(t, s, &a, &b)
+	n := ask(t, s)
+	a, b := yes(n), intent(n)
+	appendAll(t, s, a, b)
 	got := s.Entries()
-	if len(got) != 2 || got[0].Kind != gate.KindAnswer || got[1].Kind != gate.KindIntent || b.Number != a.Number+1 {
+	if len(got) != 3 || got[1].Kind != gate.KindAnswer || got[2].Kind != gate.KindIntent || b.Number != a.Number+1 {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func approvalOnce(t *testing.T, s Store) {
-	for _, kind := range []gate.Kind{gate.KindAnswer, gate.KindIntent} {
-		appendAll(t, s, &gate.Entry{Kind: kind, Approval: 3})
-		if err := s.Append(t.Context(), &gate.Entry{Kind: kind, Approval: 3}); !errors.Is(err, gate.ErrSpent) {
-			t.Errorf("second %s: got %v, want ErrSpent", kind, err)
-		}
-	}
-	appendAll(t, s, &gate.Entry{Kind: gate.KindOutcome, Approval: 3}, &gate.Entry{Kind: gate.KindDenied, Approval: 3},
+	n := ask(t, s)
+	appendAll(t, s, yes(n))
+	refuseAll(t, s, "a second answer", yes(n))
+	appendAll(t, s, intent(n))
+	refuseAll(t, s, "a second intent", intent(n))
+	refuseAll(t, s, "both again", yes(n), intent(n))
+	appendAll(t, s, &gate.Entry{Kind: gate.KindOutcome, Approval: n}, &gate.Entry{Kind: gate.KindDenied, Approval: n},
 		&gate.Entry{Kind: gate.KindIntent}, &gate.Entry{Kind: gate.KindIntent})
 }
 
+func approvalNeedsYes(t *testing.T, s Store) {
+	refuseAll(t, s, "an answer to nothing", yes(4711))
+	refuseAll(t, s, "an intent without a question", intent(4711))
+	n := ask(t, s)
+	refuseAll(t, s, "an intent without an answer", intent(n))
+	refuseAll(t, s, "an intent before its answer", intent(n), yes(n))
+	appendAll(t, s, no(n))
+	refuseAll(t, s, "an intent after a no", intent(n))
+	refuseAll(t, s, "a yes after a no", yes(n), intent(n))
+	other := gate.Entry{Kind: gate.KindDenied}
+	appendAll(t, s, &other)
+	refuseAll(t, s, "an answer to what is no question", yes(other.Number))
+}
+
 func refusedBatch(t *testing.T, s Store) {
-	appendAll(t, s, &gate.Entry{Kind: gate.KindIntent, Approval: 1})
-	err := s.Append(t.Context(), &gate.Entry{Kind: gate.KindAnswer, Approval: 1}, &gate.Entry{Kind: gate.KindIntent, Approval: 1})
-	if !errors.Is(err, gate.ErrSpent) {
-		t.Fatalf("got %v, want ErrSpent", err)
+	n, m := ask(t, s), ask(t, s)
+	refuseAll(t, s, "a batch with one bad entry", yes(n), intent(m))
+	if got := s.Entries(); len(got) != 2 {
+		t.Errorf("%d entries, want the questions alone", len(got))
 	}
-	if got := s.Entries(); len(got) != 1 {
-		t.Errorf("%d entries, want the first one alone", len(got))
-	}
-	appendAll(t, s, &gate.Entry{Kind: gate.KindAnswer, Approval: 1})
-	twice := []*gate.Entry{{Kind: gate.KindIntent, Approval: 2}, {Kind: gate.KindIntent, Approval: 2}}
-	if err := s.Append(t.Context(), twice...); !errors.Is(err, gate.ErrSpent) {
-		t.Errorf("twice in one batch: got %v, want ErrSpent", err)
-	}
-	appendAll(t, s, &gate.Entry{Kind: gate.KindIntent, Approval: 2})
+	refuseAll(t, s, "twice in one batch", yes(n), intent(n), intent(n))
+	appendAll(t, s, yes(n), intent(n))
+	appendAll(t, s, yes(m), intent(m))
 }
 
 func approvalRace(t *testing.T, s Store) {
+	n := ask(t, s)
 	var won, lost sync.Map
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
-			switch err := s.Append(t.Context(), &gate.Entry{Kind: gate.KindIntent, Approval: 9}); {
+			switch err := s.Append(t.Context(), yes(n), intent(n)); {
 			case err == nil:
 				won.Store(i, true)
 			case errors.Is(err, gate.ErrSpent):

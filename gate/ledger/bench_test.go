@@ -14,6 +14,7 @@ import (
 func benchmarkIntents(b *testing.B, callers int) {
 	l := open(b, ledger.Options{Dir: b.TempDir()})
 	template := gatetest.FullEntry()
+	template.Kind = gate.KindIntent
 	template.Approval, template.Through, template.Signature, template.Legs = 0, 0, "", nil
 	var left atomic.Int64
 	left.Store(int64(b.N))

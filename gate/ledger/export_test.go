@@ -26,3 +26,6 @@ func (l *Ledger) Queued() int {
 	defer l.mu.Unlock()
 	return len(l.queue)
 }
+
+// OpenQuestions is how many questions a closed ledger remembers.
+func (l *Ledger) OpenQuestions() int { return len(l.questions.open) }

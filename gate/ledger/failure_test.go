@@ -83,10 +83,10 @@ func TestFullDiskAndRecovery(t *testing.T) {
 			dir := t.TempDir()
 			l := d.open(t, dir)
 			first := gate.Entry{Kind: gate.KindIntent}
-			put(t, l, &first)
+			put(t, l, &first, &gate.Entry{Kind: gate.KindQuestion}, &gate.Entry{Kind: gate.KindAnswer, Approval: 2})
 			test.fail(&d, true)
 			l.Enqueue(&gate.Entry{Kind: gate.KindOutcome, Intent: first.Number, Verdict: gate.OK})
-			second := gate.Entry{Kind: gate.KindIntent, Approval: 3}
+			second := gate.Entry{Kind: gate.KindIntent, Approval: 2}
 			for range 3 {
 				if err := l.Append(t.Context(), &second); !errors.Is(err, test.want) {
 					t.Fatalf("got %v, want %v", err, test.want)
@@ -95,8 +95,8 @@ func TestFullDiskAndRecovery(t *testing.T) {
 			if err := l.Health(); !errors.Is(err, test.want) || !strings.Contains(err.Error(), "not writable since") {
 				t.Errorf("health: %v", err)
 			}
-			if all := read(t, dir); len(all) != 1 {
-				t.Errorf("%d entries in the file, want the acknowledged one", len(all))
+			if all := read(t, dir); len(all) != 3 {
+				t.Errorf("%d entries in the file, want the three acknowledged", len(all))
 			}
 			verifyGood(t, dir)
 
@@ -107,7 +107,7 @@ func TestFullDiskAndRecovery(t *testing.T) {
 			for _, e := range read(t, dir) {
 				story = append(story, string(e.Kind))
 			}
-			if got := strings.Join(story, " "); got != "intent checkpoint outcome intent" {
+			if got := strings.Join(story, " "); got != "intent question answer checkpoint outcome intent" {
 				t.Errorf("the record reads %q", got)
 			}
 			if r := verifyGood(t, dir); len(r.Unsettled) != 1 || r.Unsettled[0] != second.Number {

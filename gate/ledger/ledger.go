@@ -27,6 +27,7 @@ type Ledger struct {
 	segmentBytes int64
 	signer       ed25519.PrivateKey
 	lock         *os.File
+	observe      func(Commit)
 	put          func(f *os.File, b []byte, at int64) (int, error) // WriteAt, but for tests
 
 	wake chan struct{} // holds one, when there may be something to do
@@ -46,8 +47,7 @@ type Ledger struct {
 	torn         bool       // the file may be longer than at.size
 	lagging      []*request // written and not yet synced, in order
 	backlog      []*request // to be written once that is possible again
-	spent        map[spending]struct{}
-	fresh        []spending // added to spent since synced
+	questions    questions
 	buf          []byte
 	pruned       time.Time
 	signed       time.Time // when, and up to where, with the checkpoint itself
@@ -59,17 +59,6 @@ type point struct {
 	size   int64
 	number uint64
 	hash   gate.Digest
-}
-
-// A spending is the use of an approval, which each kind of entry has once.
-type spending struct {
-	kind     gate.Kind
-	approval uint64
-}
-
-func spends(kind gate.Kind, approval uint64) (spending, bool) {
-	uses := approval != 0 && (kind == gate.KindIntent || kind == gate.KindAnswer)
-	return spending{kind, approval}, uses
 }
 
 type sickness struct {

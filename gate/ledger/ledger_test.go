@@ -87,19 +87,20 @@ func TestConformance(t *testing.T) {
 func TestReopenGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, ledger.Options{Dir: dir})
-	put(t, l, &gate.Entry{Kind: gate.KindStart}, &gate.Entry{Kind: gate.KindAnswer, Approval: 5})
+	later := time.Now().Add(time.Hour)
+	put(t, l, &gate.Entry{Kind: gate.KindQuestion, Until: later}, &gate.Entry{Kind: gate.KindQuestion, Until: later}, &gate.Entry{Kind: gate.KindAnswer, Approval: 1})
 	closeLedger(t, l)
 
 	l = open(t, ledger.Options{Dir: dir})
-	if err := l.Append(t.Context(), &gate.Entry{Kind: gate.KindAnswer, Approval: 5}); !errors.Is(err, gate.ErrSpent) {
-		t.Errorf("an approval that was used before the restart: got %v, want ErrSpent", err)
+	if err := l.Append(t.Context(), &gate.Entry{Kind: gate.KindAnswer, Approval: 1}); !errors.Is(err, gate.ErrSpent) {
+		t.Errorf("a question that was answered before the restart: got %v, want ErrSpent", err)
 	}
-	e := gate.Entry{Kind: gate.KindStop}
+	e := gate.Entry{Kind: gate.KindAnswer, Approval: 2}
 	put(t, l, &e)
-	if e.Number != 3 {
-		t.Errorf("got number %d, want 3", e.Number)
+	if e.Number != 4 {
+		t.Errorf("got number %d, want 4", e.Number)
 	}
-	if r := verifyGood(t, dir); r.Entries != 3 || r.First != 1 || r.Last != 3 {
+	if r := verifyGood(t, dir); r.Entries != 4 || r.First != 1 || r.Last != 4 {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -117,7 +118,7 @@ func TestOneWriter(t *testing.T) {
 func TestIntentsWithoutOutcomeAreSettled(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, ledger.Options{Dir: dir})
-	a := gate.Entry{Kind: gate.KindIntent, Tool: "mcp_demo_a", Server: "demo", Caller: "alice", Approval: 1}
+	a := gate.Entry{Kind: gate.KindIntent, Tool: "mcp_demo_a", Server: "demo", Caller: "alice"}
 	b := gate.Entry{Kind: gate.KindIntent, Tool: "mcp_demo_b", Server: "demo", Caller: "alice"}
 	put(t, l, &a, &b)
 	l.Enqueue(&gate.Entry{Kind: gate.KindOutcome, Intent: a.Number, Verdict: gate.OK})

@@ -18,13 +18,16 @@ import (
 
 // Options open a ledger.
 type Options struct {
-	Dir          string               // created when it does not exist
-	Sync         func(*os.File) error // nil: fdatasync
-	Now          func() time.Time     // nil: time.Now
-	Retention    time.Duration        // how long entries are kept at least; 0: for good
-	Logger       *slog.Logger         // nil: nothing is logged
-	SegmentBytes int64                // when to begin a new file; 0: 64 MiB
-	Signer       ed25519.PrivateKey   // signs a checkpoint every hour and at the end; nil: none
+	Dir       string               // created when it does not exist
+	Sync      func(*os.File) error // nil: fdatasync
+	Now       func() time.Time     // nil: time.Now
+	Retention time.Duration        // how long entries are kept at least; 0: for good
+	Logger    *slog.Logger         // nil: nothing is logged
+	// Observe, when set, is told of every batch that was written. It runs on the
+	// writer, so it must be quick and must not use the ledger.
+	Observe      func(Commit)
+	SegmentBytes int64              // when to begin a new file; 0: 64 MiB
+	Signer       ed25519.PrivateKey // signs a checkpoint every hour and at the end; nil: none
 }
 
 const defaultSegmentBytes = 64 << 20
@@ -64,8 +67,8 @@ func open(o Options, put func(*os.File, []byte, int64) (int, error)) (*Ledger, e
 
 func newLedger(o Options, held *os.File) *Ledger {
 	l := &Ledger{
-		dir: o.Dir, sync: o.Sync, now: o.Now, retention: o.Retention, log: o.Logger, segmentBytes: o.SegmentBytes, signer: o.Signer,
-		lock: held, wake: make(chan struct{}, 1), done: make(chan struct{}), spent: make(map[spending]struct{}),
+		dir: o.Dir, sync: o.Sync, now: o.Now, retention: o.Retention, log: o.Logger, segmentBytes: o.SegmentBytes, observe: o.Observe, signer: o.Signer,
+		lock: held, wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if l.sync == nil {
 		l.sync = fdatasync
@@ -89,12 +92,13 @@ func (l *Ledger) recover() ([]gate.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := scan{acknowledged: readHead(l.dir), spent: l.spent, open: make(map[uint64][]byte)}
+	s := scan{acknowledged: readHead(l.dir), questions: &l.questions, now: l.now(), open: make(map[uint64][]byte)}
 	for i, f := range files {
 		if err := s.file(f, i == len(files)-1); err != nil {
 			return nil, err
 		}
 	}
+	l.questions.sweep(s.now)
 	l.at = point{size: s.size, number: s.last.number, hash: s.last.hash}
 	if len(files) > 0 {
 		l.path, l.segmentFirst = files[len(files)-1].path, s.began
@@ -135,7 +139,8 @@ func unsettled(open map[uint64][]byte, log *slog.Logger) []gate.Entry {
 type scan struct {
 	acknowledged head
 	last         head
-	spent        map[spending]struct{}
+	questions    *questions
+	now          time.Time
 	open         map[uint64][]byte // lines of intents without outcome
 
 	// of the file that was read last
@@ -188,15 +193,24 @@ func (s *scan) note(line []byte) {
 	if s.began.IsZero() {
 		_ = setTime(&s.began, string(textAfter(line, `"time":"`)))
 	}
-	if use, ok := spends(k.kind, k.approval); ok {
-		s.spent[use] = struct{}{}
-	}
+	s.asked(k, line)
 	switch k.kind {
 	case gate.KindIntent:
 		s.open[k.number] = bytes.Clone(line)
 	case gate.KindOutcome:
 		delete(s.open, k.intent)
 	}
+}
+
+// asked follows the questions. What a line that was edited does to them opens
+// nothing that the others do not.
+func (s *scan) asked(k link, line []byte) {
+	e := gate.Entry{Kind: k.kind, Approval: k.approval, Verdict: gate.Verdict(textAfter(line, `"verdict":"`))}
+	if k.kind == gate.KindQuestion && setTime(&e.Until, string(textAfter(line, `"until":"`))) != nil {
+		return
+	}
+	s.questions.take(&e, k.number, s.now)
+	s.questions.settle()
 }
 
 // tail deals with what follows the last line end: nothing, an entry whose line end

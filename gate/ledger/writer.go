@@ -85,6 +85,7 @@ func (l *Ledger) commit(batch []*request, force bool) {
 	if recovery := l.recovery(); recovery != nil {
 		all, force = append([]*request{recovery}, all...), true
 	}
+	began := time.Now()
 	err := l.repair()
 	if err == nil {
 		err = l.write(all)
@@ -105,7 +106,9 @@ func (l *Ledger) commit(batch []*request, force bool) {
 			l.lagging = append(l.lagging, r)
 		}
 	}
+	took := time.Since(began)
 	l.answer(all)
+	l.tell(all, took, force)
 }
 
 // recovery is the entry that says, once the ledger can be written again, that it
@@ -134,13 +137,13 @@ func (l *Ledger) repair() error {
 	return nil
 }
 
-// write puts requests into the file. A request that uses an approval a second
-// time is left out and has its error set.
+// write puts requests into the file. A request that uses an approval that cannot
+// be used is left out and has its error set.
 func (l *Ledger) write(requests []*request) error {
 	l.buf = l.buf[:0]
 	next, now := l.at, l.now().UTC().Truncate(time.Microsecond)
 	for _, r := range requests {
-		if r.err = l.spend(r); r.err != nil {
+		if r.err = l.spend(r, next.number, now); r.err != nil {
 			continue
 		}
 		for i := range r.entries {
@@ -169,29 +172,17 @@ func (l *Ledger) write(requests []*request) error {
 	return nil
 }
 
-// spend notes the approvals that r uses, all of them or none.
-func (l *Ledger) spend(r *request) error {
-	from := len(l.fresh)
+// spend notes what r asks, answers and uses, all of it or none. last is the
+// number before its first entry.
+func (l *Ledger) spend(r *request, last uint64, now time.Time) error {
+	from := len(l.questions.undo)
 	for i := range r.entries {
-		use, ok := spends(r.entries[i].Kind, r.entries[i].Approval)
-		if !ok {
-			continue
-		}
-		if _, used := l.spent[use]; used {
-			l.unspend(from)
+		if !l.questions.take(&r.entries[i], last+uint64(i)+1, now) {
+			l.questions.rollback(from)
 			return gate.ErrSpent
 		}
-		l.spent[use] = struct{}{}
-		l.fresh = append(l.fresh, use)
 	}
 	return nil
-}
-
-func (l *Ledger) unspend(from int) {
-	for _, use := range l.fresh[from:] {
-		delete(l.spent, use)
-	}
-	l.fresh = l.fresh[:from]
 }
 
 // flush makes everything in the file durable.
@@ -202,7 +193,8 @@ func (l *Ledger) flush() error {
 	if err := l.sync(l.file); err != nil {
 		return err
 	}
-	l.synced, l.lagging, l.fresh = l.at, nil, l.fresh[:0]
+	l.synced, l.lagging = l.at, nil
+	l.questions.settle()
 	// The head only helps to notice a loss. It needs no sync of its own: it must
 	// never be ahead of the entries, and may be behind.
 	var text [96]byte
@@ -217,7 +209,7 @@ func (l *Ledger) flush() error {
 // lag is written again, whoever waits is told.
 func (l *Ledger) fail(requests []*request, err error) {
 	l.at, l.torn = l.synced, true
-	l.unspend(0)
+	l.questions.rollback(0)
 	if repair := l.repair(); repair != nil {
 		l.log.Error("ledger: a failed write cannot be cut off yet", "error", repair)
 	}
