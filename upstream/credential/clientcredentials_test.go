@@ -29,7 +29,7 @@ func TestClientCredentials(t *testing.T) {
 	a := s.clientAuth(t)
 	first := open(t, s.broker, a, Execution("alice", Secret{}))
 	token := bearerOf(t, first)
-	claims, err := s.server.verify(token, "billing")
+	claims, err := s.server.Verify(token, "billing")
 	if err != nil || claims["sub"] != "gatehouse" || claims["scope"] != "read write" {
 		t.Fatalf("claims %v, %v", claims, err)
 	}
@@ -65,7 +65,7 @@ func TestClientCredentialsRejected(t *testing.T) {
 		t.Error("the rejected token came again")
 	}
 	session.(*shared).Rejected(t.Context(), http.StatusUnauthorized, "") // an older token: the new one stays
-	if got := len(s.server.received()); got != 2 {
+	if got := len(s.server.TokenRequests()); got != 2 {
 		t.Errorf("%d token requests, want 2", got)
 	}
 }
@@ -111,7 +111,7 @@ func TestClientCredentialsSingleFlight(t *testing.T) {
 			t.Fatalf("tokens differ or are missing: %d", len(token))
 		}
 	}
-	if got := len(s.server.received()); got != 2 { // the one given up, and one for all
+	if got := len(s.server.TokenRequests()); got != 2 { // the one given up, and one for all
 		t.Errorf("%d token requests, want 2", got)
 	}
 }
@@ -133,10 +133,10 @@ func TestClientCredentialsRetry(t *testing.T) {
 	}
 	s.server.answerJSON(http.StatusUnauthorized, `{"error":"invalid_client","error_description":"at-secret-9f2c"}`)
 	s.clock.advance(2 * time.Hour)
-	before := len(s.server.received())
+	before := len(s.server.TokenRequests())
 	_, _, err := session.Header(t.Context())
 	wantError(t, err, ReasonRefused)
-	if got := len(s.server.received()) - before; got != 1 {
+	if got := len(s.server.TokenRequests()) - before; got != 1 {
 		t.Errorf("a refusal was asked for %d times", got)
 	}
 }
@@ -179,10 +179,10 @@ func TestC14TokenEndpointRedirect(t *testing.T) {
 	follower := NewBroker(s.broker.options)
 	follower.options.Client = &http.Client{} // would follow, with the secret
 	for _, b := range []*Broker{s.broker, follower} {
-		before := len(s.server.received())
+		before := len(s.server.TokenRequests())
 		_, _, err := open(t, b, s.clientAuth(t), Discovery()).Header(t.Context())
 		wantError(t, err, ReasonRefused)
-		if got := len(s.server.received()) - before; got != 1 {
+		if got := len(s.server.TokenRequests()) - before; got != 1 {
 			t.Errorf("%d requests", got)
 		}
 	}

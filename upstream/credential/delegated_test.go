@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gatehouse/gate"
+	"gatehouse/upstream/upstreamtest/authserver"
 )
 
 // delegation gives alice and bob a grant each; carol's is switched off.
@@ -36,11 +37,11 @@ func TestDelegatedForm(t *testing.T) {
 	a := s.delegation(t)
 	session := open(t, s.broker, a, Execution("alice", SecretString("inbound")))
 	token := bearerOf(t, session)
-	claims, err := s.server.verify(token, "mcp-api")
+	claims, err := s.server.Verify(token, "mcp-api")
 	if err != nil || claims["sub"] != "alice" {
 		t.Fatalf("claims %v, %v", claims, err)
 	}
-	forms := s.server.received()
+	forms := s.server.TokenRequests()
 	want := url.Values{
 		"grant_type":           {"urn:ietf:params:oauth:grant-type:token-exchange"},
 		"subject_token":        {s.secrets["vault:alice"]},
@@ -72,10 +73,10 @@ func TestDelegatedCallerToken(t *testing.T) {
 	a.Scopes = nil
 	inbound := s.server.subjectToken("u1")
 	token := bearerOf(t, open(t, s.broker, a, Execution("https://issuer|u1", SecretString(inbound))))
-	if claims, err := s.server.verify(token, "mcp-api"); err != nil || claims["sub"] != "u1" {
+	if claims, err := s.server.Verify(token, "mcp-api"); err != nil || claims["sub"] != "u1" {
 		t.Fatalf("claims %v, %v", claims, err)
 	}
-	if form := s.server.received()[0]; form.Get("subject_token") != inbound || form.Has("scope") {
+	if form := s.server.TokenRequests()[0]; form.Get("subject_token") != inbound || form.Has("scope") {
 		t.Error("the form is not that of the caller's own token")
 	}
 	_, _, err := open(t, s.broker, a, Execution("https://issuer|u1", Secret{})).Header(t.Context())
@@ -118,7 +119,7 @@ func TestDelegatedRefusals(t *testing.T) {
 	delete(s.secrets, "vault:alice")
 	_, _, err = open(t, s.broker, base, Execution("alice", Secret{})).Header(t.Context())
 	wantError(t, err, ReasonSubject)
-	if got := len(s.server.received()); got != 0 {
+	if got := len(s.server.TokenRequests()); got != 0 {
 		t.Errorf("%d token requests were sent", got)
 	}
 }
@@ -138,7 +139,7 @@ func TestDelegatedDiscovery(t *testing.T) {
 	}
 	_, err = s.broker.Open(a, Execution("mallory", Secret{}))
 	wantError(t, err, ReasonCallerWithout)
-	if len(s.server.received()) != 0 {
+	if len(s.server.TokenRequests()) != 0 {
 		t.Error("discovery exchanged a token")
 	}
 }
@@ -182,8 +183,8 @@ func TestDelegatedAnswers(t *testing.T) {
 	ok := func(access string) string {
 		return `{"access_token":` + access + `,"token_type":"bearer",` + urn + `,"expires_in":60}`
 	}
-	foreign := s.server.sign(map[string]any{"aud": "payroll"})
-	several := s.server.sign(map[string]any{"aud": []string{"payroll", "mcp-api"}})
+	foreign := s.server.UserToken("alice", "payroll", nil)
+	several := s.server.UserToken("alice", "", authserver.Claims{"aud": []string{"payroll", "mcp-api"}})
 	for _, test := range []struct {
 		name   string
 		status int
@@ -294,7 +295,7 @@ func TestDelegatedNeverMixesCallers(t *testing.T) {
 	seen := map[[32]byte]string{} // token -> operation
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		claims, err := s.server.verify(token, "mcp-api")
+		claims, err := s.server.Verify(token, "mcp-api")
 		if err != nil || claims["sub"] != r.Header.Get("X-Expected") {
 			http.Error(w, fmt.Sprint(claims["sub"], err), http.StatusForbidden)
 			return
@@ -353,11 +354,11 @@ func TestDelegatedNeverMixesCallers(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if len(seen) != 2*operations || len(s.server.received()) != 2*operations {
-		t.Errorf("%d tokens seen and %d exchanges, want %d of each", len(seen), len(s.server.received()), 2*operations)
+	if len(seen) != 2*operations || len(s.server.TokenRequests()) != 2*operations {
+		t.Errorf("%d tokens seen and %d exchanges, want %d of each", len(seen), len(s.server.TokenRequests()), 2*operations)
 	}
 	subjects := map[string]int{}
-	for _, form := range s.server.received() {
+	for _, form := range s.server.TokenRequests() {
 		subjects[form.Get("subject_token")]++
 	}
 	for _, n := range subjects {

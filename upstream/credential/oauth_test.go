@@ -2,8 +2,6 @@ package credential
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,168 +11,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"gatehouse/upstream/upstreamtest/authserver"
 )
-
-// provider is an authorization server for people: discovery, registration,
-// authorization code with PKCE, refresh tokens that are good once, revocation.
-// It agrees to everything a person would be asked.
-type provider struct {
-	*httptest.Server
-	tokens *authServer // signs
-
-	mu         sync.Mutex
-	metadata   func(m map[string]any) // changes what discovery says
-	answer     func(q url.Values)     // changes what the browser brings back
-	noRefresh  bool
-	clients    map[string]string // id -> secret
-	codes      map[string]url.Values
-	refreshing map[string]string // refresh token -> client
-	registered []map[string]any
-	revoked    []string
-	basic      int // requests with client_secret_basic
-	asked      int // token requests
-}
-
-func newProvider(t *testing.T) *provider {
-	t.Helper()
-	p := &provider{tokens: newAuthServer(t), clients: map[string]string{}, codes: map[string]url.Values{}, refreshing: map[string]string{}}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /.well-known/oauth-authorization-server/tenant", p.discovery)
-	mux.HandleFunc("GET /authorize", p.authorize)
-	mux.HandleFunc("POST /token", p.token)
-	mux.HandleFunc("POST /register", p.register)
-	mux.HandleFunc("POST /revoke", p.revoke)
-	p.Server = httptest.NewServer(mux)
-	t.Cleanup(p.Close)
-	return p
-}
-
-func (p *provider) issuer() string { return p.URL + "/tenant" }
-
-func reply(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(v)
-}
-
-func (p *provider) discovery(w http.ResponseWriter, r *http.Request) {
-	m := map[string]any{"issuer": p.issuer(), "authorization_endpoint": p.URL + "/authorize?prompt=consent", "token_endpoint": p.URL + "/token",
-		"registration_endpoint": p.URL + "/register", "revocation_endpoint": p.URL + "/revoke",
-		"code_challenge_methods_supported": []string{"plain", "S256"}, "scopes_supported": []string{"tools", "offline_access"},
-		"authorization_response_iss_parameter_supported": true}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.metadata != nil {
-		p.metadata(m)
-	}
-	reply(w, http.StatusOK, m)
-}
-
-func (p *provider) register(w http.ResponseWriter, r *http.Request) {
-	var about map[string]any
-	if err := json.NewDecoder(r.Body).Decode(&about); err != nil {
-		reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_client_metadata"})
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.registered = append(p.registered, about)
-	id := fmt.Sprintf("client-%d", len(p.registered))
-	p.clients[id] = ""
-	reply(w, http.StatusCreated, map[string]any{"client_id": id})
-}
-
-func (p *provider) authorize(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, known := p.clients[q.Get("client_id")]; !known || q.Get("code_challenge_method") != "S256" || q.Get("response_type") != "code" {
-		http.Error(w, "bad request", http.StatusBadRequest)
-		return
-	}
-	code := fmt.Sprintf("code-%d", len(p.codes))
-	p.codes[code] = q
-	back := url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {p.issuer()}}
-	if p.answer != nil {
-		p.answer(back)
-	}
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
-}
-
-func (p *provider) token(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked++
-	r.ParseForm()
-	f := r.PostForm
-	client, secret := f.Get("client_id"), f.Get("client_secret")
-	if id, password, ok := r.BasicAuth(); ok {
-		p.basic++
-		client, _ = url.QueryUnescape(id)
-		secret, _ = url.QueryUnescape(password)
-	}
-	if want, known := p.clients[client]; !known || want != secret {
-		reply(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
-		return
-	}
-	asked := url.Values{}
-	switch f.Get("grant_type") {
-	case "authorization_code":
-		asked = p.codes[f.Get("code")]
-		delete(p.codes, f.Get("code"))
-		sum := sha256.Sum256([]byte(f.Get("code_verifier")))
-		if asked == nil || asked.Get("client_id") != client || asked.Get("redirect_uri") != f.Get("redirect_uri") ||
-			asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || asked.Get("resource") != f.Get("resource") {
-			reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
-			return
-		}
-	case "refresh_token":
-		if p.refreshing[f.Get("refresh_token")] != client {
-			reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": "token at-secret-9f2c expired"})
-			return
-		}
-		delete(p.refreshing, f.Get("refresh_token"))
-	}
-	p.tokens.issued++
-	answer := map[string]any{"token_type": "Bearer", "expires_in": 3600, "access_token": p.tokens.sign(map[string]any{
-		"sub": "operator", "aud": f.Get("resource"), "jti": p.tokens.issued, "exp": time.Now().Add(time.Hour).Unix()})}
-	if !p.noRefresh {
-		refresh := fmt.Sprintf("refresh-%d", p.tokens.issued)
-		p.refreshing[refresh] = client
-		answer["refresh_token"] = refresh
-	}
-	reply(w, http.StatusOK, answer)
-}
-
-func (p *provider) revoke(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r.ParseForm()
-	p.revoked = append(p.revoked, r.PostForm.Get("token"))
-}
-
-// hosted is an MCP server that wants tokens of a provider.
-func (p *provider) hosted(t *testing.T, change func(m map[string]any)) *httptest.Server {
-	t.Helper()
-	mux := http.NewServeMux()
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	mux.HandleFunc("POST /mcp", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := p.tokens.verify(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), server.URL+"/mcp"); err != nil {
-			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
-			w.Header().Add("WWW-Authenticate", `bearer error="invalid_token", resource_metadata = "`+server.URL+`/metadata", scope="tools"`)
-			w.WriteHeader(http.StatusUnauthorized)
-		}
-	})
-	mux.HandleFunc("GET /metadata", func(w http.ResponseWriter, r *http.Request) {
-		m := map[string]any{"resource": server.URL + "/mcp", "authorization_servers": []string{p.issuer()}}
-		if change != nil {
-			change(m)
-		}
-		reply(w, http.StatusOK, m)
-	})
-	return server
-}
 
 // box is a vault in memory.
 type box struct {
@@ -206,9 +45,9 @@ func (b *box) Remove(name string) (bool, error) {
 	return ok, nil
 }
 
-func newLoginSetup(t *testing.T) (*setup, *provider, *box) {
+func newLoginSetup(t *testing.T) (*setup, *authServer, *box) {
 	t.Helper()
-	s, p, keep := newSetup(t), newProvider(t), &box{values: map[string]string{}}
+	s, p, keep := newSetup(t), newAuthServer(t), &box{values: map[string]string{}}
 	s.broker.options.Keep = keep
 	return s, p, keep
 }
@@ -262,12 +101,12 @@ func TestLogin(t *testing.T) {
 	if err := logIn(t, s.broker, a, LoginOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if about := p.registered[0]; about["application_type"] != "native" || about["token_endpoint_auth_method"] != "none" || about["scope"] != "tools offline_access" {
+	if about := p.Registered()[0]; about["application_type"] != "native" || about["token_endpoint_auth_method"] != "none" || about["scope"] != "tools offline_access" {
 		t.Errorf("registered as %v", about)
 	}
 	session := open(t, s.broker, a, Execution("alice", Secret{}))
 	token := bearerOf(t, session)
-	if _, err := p.tokens.verify(token, a.ServerURL); err != nil {
+	if _, err := p.Verify(token, a.ServerURL); err != nil {
 		t.Errorf("the token is not for the server: %v", err)
 	}
 	if got := s.broker.State(t.Context(), a); got != StateOK {
@@ -290,8 +129,8 @@ func TestLogin(t *testing.T) {
 	if err := restarted.Logout(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.revoked) != 1 || !strings.HasPrefix(p.revoked[0], "refresh-") || len(keep.values) != 0 {
-		t.Errorf("revoked %d tokens, %d logins are left", len(p.revoked), len(keep.values))
+	if p.Revocations() != 1 || len(keep.values) != 0 {
+		t.Errorf("revoked %d tokens, %d logins are left", p.Revocations(), len(keep.values))
 	}
 	_, _, err = open(t, restarted, a, Discovery()).Header(t.Context())
 	wantError(t, err, ReasonLoginNeeded)
@@ -305,7 +144,7 @@ func TestLoginRevoked(t *testing.T) {
 	if err := logIn(t, s.broker, a, LoginOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	clear(p.refreshing)
+	p.EndLogins()
 	s.clock.advance(2 * time.Hour)
 	_, _, err := open(t, s.broker, a, Discovery()).Header(t.Context())
 	wantError(t, err, ReasonLoginNeeded)
@@ -316,7 +155,7 @@ func TestLoginRevoked(t *testing.T) {
 
 func TestLoginWithoutRefreshToken(t *testing.T) {
 	s, p, _ := newLoginSetup(t)
-	p.noRefresh = true
+	p.Configure(func(c *authserver.Settings) { c.NoRefreshTokens = true })
 	a := Auth{Mode: OAuth, ServerURL: p.hosted(t, nil).URL + "/mcp"}
 	if err := logIn(t, s.broker, a, LoginOptions{}); err != nil {
 		t.Fatal(err)
@@ -332,31 +171,29 @@ func TestLoginIdentity(t *testing.T) {
 	s, p, _ := newLoginSetup(t)
 	server := p.hosted(t, nil)
 	configured := Auth{Mode: OAuth, ServerURL: server.URL + "/mcp", ClientID: "known", ClientSecret: ref(t, "vault:client")}
-	p.clients["known"] = "client-secret-7d1e"
-	p.clients["https://mcp.example.org/client.json"] = ""
-	p.metadata = func(m map[string]any) { m["client_id_metadata_document_supported"] = true }
+	p.AddClient("known", "client-secret-7d1e")
+	p.Configure(func(c *authserver.Settings) { c.Document = ClientDocument })
 	document := LoginOptions{ClientDocument: "https://mcp.example.org/client.json"}
 	if err := logIn(t, s.broker, configured, document); err != nil {
 		t.Fatal(err)
 	}
-	if p.basic != 1 || len(p.registered) != 0 {
-		t.Errorf("%d requests with basic authentication, %d registrations", p.basic, len(p.registered))
+	if p.BasicRequests() != 1 || len(p.Registered()) != 0 {
+		t.Errorf("%d requests with basic authentication, %d registrations", p.BasicRequests(), len(p.Registered()))
 	}
-	p.metadata = func(m map[string]any) {
-		m["client_id_metadata_document_supported"] = true
+	p.describe(func(m map[string]any) {
 		m["token_endpoint_auth_methods_supported"] = []string{"client_secret_post", "none"}
-	}
-	if err := logIn(t, s.broker, configured, LoginOptions{}); err != nil || p.basic != 1 {
-		t.Errorf("client_secret_post: %v, %d with basic", err, p.basic)
+	})
+	if err := logIn(t, s.broker, configured, LoginOptions{}); err != nil || p.BasicRequests() != 1 {
+		t.Errorf("client_secret_post: %v, %d with basic", err, p.BasicRequests())
 	}
 	anonymous := Auth{Mode: OAuth, ServerURL: server.URL + "/mcp"}
-	if err := logIn(t, s.broker, anonymous, document); err != nil || len(p.registered) != 0 {
-		t.Errorf("by document: %v, %d registrations", err, len(p.registered))
+	if err := logIn(t, s.broker, anonymous, document); err != nil || len(p.Registered()) != 0 {
+		t.Errorf("by document: %v, %d registrations", err, len(p.Registered()))
 	}
-	if err := logIn(t, s.broker, anonymous, LoginOptions{}); err != nil || len(p.registered) != 1 {
-		t.Errorf("registered: %v, %d registrations", err, len(p.registered))
+	if err := logIn(t, s.broker, anonymous, LoginOptions{}); err != nil || len(p.Registered()) != 1 {
+		t.Errorf("registered: %v, %d registrations", err, len(p.Registered()))
 	}
-	p.metadata = func(m map[string]any) { delete(m, "registration_endpoint") }
+	p.describe(func(m map[string]any) { delete(m, "registration_endpoint") })
 	wantError(t, logIn(t, s.broker, anonymous, LoginOptions{}), ReasonLoginFailed)
 
 	text, err := ClientDocument("https://mcp.example.org/client.json")
@@ -369,35 +206,36 @@ func TestLoginRefusals(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		auth     func(*Auth)
-		metadata func(p *provider, m map[string]any)
-		resource func(p *provider, m map[string]any)
+		metadata func(p *authServer, m map[string]any)
+		resource func(p *authServer, m map[string]any)
 		answer   func(q url.Values)
 		reason   string
 	}{
 		{"other issuer than configured", func(a *Auth) { a.Issuer = "http://127.0.0.1:1/other" }, nil, nil, nil, ReasonLoginFailed},
-		{"issuer that calls itself otherwise", nil, func(p *provider, m map[string]any) { m["issuer"] = p.URL }, nil, nil, ReasonLoginFailed},
-		{"no PKCE", nil, func(_ *provider, m map[string]any) { delete(m, "code_challenge_methods_supported") }, nil, nil, ReasonLoginFailed},
-		{"plain PKCE only", nil, func(_ *provider, m map[string]any) { m["code_challenge_methods_supported"] = []string{"plain"} }, nil, nil, ReasonLoginFailed},
-		{"endpoint in the clear", nil, func(_ *provider, m map[string]any) { m["token_endpoint"] = "http://identity.example.org/token" }, nil, nil, ReasonHostRefused},
-		{"endpoint in the private network", nil, func(_ *provider, m map[string]any) { m["authorization_endpoint"] = "https://10.0.0.1/authorize" }, nil, nil, ReasonHostRefused},
-		{"script for an endpoint", nil, func(_ *provider, m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }, nil, nil, ReasonHostRefused},
-		{"metadata of another resource", nil, nil, func(p *provider, m map[string]any) { m["resource"] = "https://bank.example.org/mcp" }, nil, ReasonLoginFailed},
-		{"metadata of a sibling", nil, nil, func(p *provider, m map[string]any) { m["resource"] = m["resource"].(string) + "x" }, nil, ReasonLoginFailed},
-		{"no authorization server", nil, nil, func(p *provider, m map[string]any) { m["authorization_servers"] = []string{} }, nil, ReasonLoginFailed},
-		{"issuer without metadata", nil, nil, func(p *provider, m map[string]any) { m["authorization_servers"] = []string{p.URL + "/nowhere"} }, nil, ReasonLoginFailed},
+		{"issuer that calls itself otherwise", nil, func(p *authServer, m map[string]any) { m["issuer"] = p.URL }, nil, nil, ReasonLoginFailed},
+		{"no PKCE", nil, func(_ *authServer, m map[string]any) { delete(m, "code_challenge_methods_supported") }, nil, nil, ReasonLoginFailed},
+		{"plain PKCE only", nil, func(_ *authServer, m map[string]any) { m["code_challenge_methods_supported"] = []string{"plain"} }, nil, nil, ReasonLoginFailed},
+		{"endpoint in the clear", nil, func(_ *authServer, m map[string]any) { m["token_endpoint"] = "http://identity.example.org/token" }, nil, nil, ReasonHostRefused},
+		{"endpoint in the private network", nil, func(_ *authServer, m map[string]any) { m["authorization_endpoint"] = "https://10.0.0.1/authorize" }, nil, nil, ReasonHostRefused},
+		{"script for an endpoint", nil, func(_ *authServer, m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }, nil, nil, ReasonHostRefused},
+		{"metadata of another resource", nil, nil, func(p *authServer, m map[string]any) { m["resource"] = "https://bank.example.org/mcp" }, nil, ReasonLoginFailed},
+		{"metadata of a sibling", nil, nil, func(p *authServer, m map[string]any) { m["resource"] = m["resource"].(string) + "x" }, nil, ReasonLoginFailed},
+		{"no authorization server", nil, nil, func(p *authServer, m map[string]any) { m["authorization_servers"] = []string{} }, nil, ReasonLoginFailed},
+		{"issuer without metadata", nil, nil, func(p *authServer, m map[string]any) { m["authorization_servers"] = []string{p.URL + "/nowhere"} }, nil, ReasonLoginFailed},
 		{"iss of another", nil, nil, nil, func(q url.Values) { q.Set("iss", "https://evil.example.org") }, ReasonLoginFailed},
 		{"iss promised and missing", nil, nil, nil, func(q url.Values) { q.Del("iss") }, ReasonLoginFailed},
 		{"no code", nil, nil, nil, func(q url.Values) { q.Del("code") }, ReasonLoginFailed},
 		{"person said no", nil, nil, nil, func(q url.Values) { q.Del("code"); q.Set("error", "access_denied") }, ReasonLoginFailed},
 		{"foreign code", nil, nil, nil, func(q url.Values) { q.Set("code", "stolen") }, ReasonRefused},
-		{"unasked secret client", func(a *Auth) { a.ClientID = "nobody" }, func(p *provider, m map[string]any) { p.clients["nobody"] = "other" }, nil, nil, ReasonRefused},
+		{"unasked secret client", func(a *Auth) { a.ClientID = "nobody" }, nil, nil, nil, ReasonRefused},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, p, keep := newLoginSetup(t)
+			p.AddClient("nobody", "other")
 			if test.metadata != nil {
-				p.metadata = func(m map[string]any) { test.metadata(p, m) }
+				p.describe(func(m map[string]any) { test.metadata(p, m) })
 			}
-			p.answer = test.answer
+			p.Configure(func(c *authserver.Settings) { c.Answer = test.answer })
 			server := p.hosted(t, func(m map[string]any) {
 				if test.resource != nil {
 					test.resource(p, m)
@@ -423,7 +261,7 @@ func TestLoginState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	query, err := ParseCallback("http://127.0.0.1:1/callback?state=forged&code=x&iss=" + url.QueryEscape(p.issuer()))
+	query, err := ParseCallback("http://127.0.0.1:1/callback?state=forged&code=x&iss=" + url.QueryEscape(p.Issuer()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,8 +274,8 @@ func TestLoginState(t *testing.T) {
 // A document that calls itself otherwise is not about the issuer it was asked for.
 func TestIssuerMustBeItself(t *testing.T) {
 	s, p, _ := newLoginSetup(t)
-	p.metadata = func(m map[string]any) { m["issuer"] = p.issuer() + "/" }
-	_, err := s.broker.serverMetadata(t.Context(), p.issuer())
+	p.describe(func(m map[string]any) { m["issuer"] = p.Issuer() + "/" })
+	_, err := s.broker.serverMetadata(t.Context(), p.Issuer())
 	wantError(t, err, ReasonLoginFailed)
 }
 
@@ -449,10 +287,10 @@ func TestDiscoveryAtWellKnownPlaces(t *testing.T) {
 		server := httptest.NewServer(mux)
 		t.Cleanup(server.Close)
 		mux.HandleFunc("GET "+place, func(w http.ResponseWriter, r *http.Request) {
-			reply(w, http.StatusOK, map[string]any{"resource": server.URL, "authorization_servers": []string{p.issuer()}, "scopes_supported": []string{"a"}})
+			reply(w, http.StatusOK, map[string]any{"resource": server.URL, "authorization_servers": []string{p.Issuer()}, "scopes_supported": []string{"a"}})
 		})
 		m, name, scopes, err := s.broker.discover(t.Context(), Auth{Mode: OAuth, ServerURL: server.URL + "/mcp"})
-		if err != nil || m.Issuer != p.issuer() || name != server.URL || len(scopes) != 1 {
+		if err != nil || m.Issuer != p.Issuer() || name != server.URL || len(scopes) != 1 {
 			t.Errorf("%s: %v %v %v", place, m.Issuer, scopes, err)
 		}
 	}
@@ -460,7 +298,7 @@ func TestDiscoveryAtWellKnownPlaces(t *testing.T) {
 	s, p, _ := newLoginSetup(t)
 	silent := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(silent.Close)
-	if m, _, _, err := s.broker.discover(t.Context(), Auth{Mode: OAuth, ServerURL: silent.URL + "/mcp", Issuer: p.issuer()}); err != nil || m.Issuer != p.issuer() {
+	if m, _, _, err := s.broker.discover(t.Context(), Auth{Mode: OAuth, ServerURL: silent.URL + "/mcp", Issuer: p.Issuer()}); err != nil || m.Issuer != p.Issuer() {
 		t.Errorf("configured issuer: %v", err)
 	}
 }
@@ -507,7 +345,7 @@ func TestC51DiscoveryStaysBehindTheHostGate(t *testing.T) {
 		if len(keep.values) != 0 {
 			t.Errorf("%s: something was kept", named)
 		}
-		p := newProvider(t)
+		p := newAuthServer(t)
 		server := p.hosted(t, func(m map[string]any) { m["authorization_servers"] = []string{named} })
 		_, err = s.broker.BeginLogin(t.Context(), Auth{Mode: OAuth, ServerURL: server.URL + "/mcp"}, LoginOptions{Redirect: "http://127.0.0.1:1/callback"})
 		wantError(t, err, ReasonHostRefused)

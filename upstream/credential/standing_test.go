@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"gatehouse/upstream/upstreamtest/authserver"
 )
 
 // Two refusals in a row mark a server, one does not; another credential, or one
@@ -125,7 +127,7 @@ func TestStandingOfDelegation(t *testing.T) {
 // once is not sent again.
 func TestStandingOfALogin(t *testing.T) {
 	s, p, _ := newLoginSetup(t)
-	p.noRefresh = true
+	p.Configure(func(c *authserver.Settings) { c.NoRefreshTokens = true })
 	a := Auth{Mode: OAuth, ServerURL: p.hosted(t, nil).URL + "/mcp"}
 	if err := logIn(t, s.broker, a, LoginOptions{}); err != nil {
 		t.Fatal(err)
@@ -134,24 +136,22 @@ func TestStandingOfALogin(t *testing.T) {
 	if got := s.broker.State(t.Context(), a); got != StateExpired {
 		t.Errorf("state %q of a login that nothing renews", got)
 	}
-	p.noRefresh = false
+	p.Configure(func(c *authserver.Settings) { c.NoRefreshTokens = false })
 	if err := logIn(t, s.broker, a, LoginOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.broker.State(t.Context(), a); got != StateOK {
 		t.Errorf("state %q after another login", got)
 	}
-	p.mu.Lock()
-	clear(p.refreshing)
-	p.mu.Unlock()
+	p.EndLogins()
 	s.clock.advance(2 * time.Hour)
-	before := p.asked
+	before := len(p.TokenRequests())
 	for range 3 {
 		_, _, err := open(t, s.broker, a, Discovery()).Header(t.Context())
 		wantError(t, err, ReasonLoginNeeded)
 	}
-	if p.asked != before+1 {
-		t.Errorf("a dead refresh token was sent %d times", p.asked-before)
+	if len(p.TokenRequests()) != before+1 {
+		t.Errorf("a dead refresh token was sent %d times", len(p.TokenRequests())-before)
 	}
 	if err := logIn(t, s.broker, a, LoginOptions{}); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,8 @@ type Settings struct {
 	NoRefreshTokens bool             // logins get an access token only
 	Now             func() time.Time // nil: time.Now
 
-	// Metadata changes what discovery says.
+	// Metadata changes what discovery says. Like Answer and Document it runs
+	// inside the server and must not call it.
 	Metadata func(m map[string]any)
 	// Answer changes what the browser brings back from the person.
 	Answer func(q url.Values)
