@@ -13,6 +13,7 @@ import (
 	"gatehouse/federation"
 	"gatehouse/federation/caller"
 	"gatehouse/federation/config"
+	"gatehouse/federation/console"
 	"gatehouse/federation/control"
 	"gatehouse/federation/demo"
 )
@@ -97,6 +98,7 @@ func (a *app) announceDemo(ctx context.Context, g *federation.Gateway, token str
 	a.printf("serving the demo at %s, gone when it stops\n", status.URL)
 	a.printf("%s imported, %d enabled; each call asks a person first\n\n", count(status.Tools, "tool"), status.Enabled)
 	a.printf("token of caller %q:\n  %s\n\n", demoCaller, token)
+	a.printf("pages for operators, with the same token:\n  %s%s\n\n", g.PublicURL(), console.Root)
 	a.printf("for an MCP client's configuration:\n  %s\n\n", client)
 	a.printf("for Claude Code:\n  claude mcp add --transport http gatehouse %s --header 'Authorization: Bearer %s'\n\n", status.URL, token)
 	a.printf("the catalogue, with curl:\n  curl -s %s -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' -d '%s'\n\n",

@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/federation"
 	"gatehouse/federation/config"
+	"gatehouse/federation/console"
 	"gatehouse/federation/control"
 	"gatehouse/federation/demo"
 	"gatehouse/federation/state"
@@ -83,6 +84,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, a.closeWithin(ctx, socket.Close)) }()
+	g.Mount(console.Root, console.New(g))
 	if err := ready(g); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -109,6 +111,7 @@ func (a *app) announce(g *federation.Gateway) error {
 		return err
 	}
 	a.printf("serving %s\n", status.URL)
+	a.printf("pages for operators: %s%s\n", g.PublicURL(), console.Root)
 	if status.Tools > 0 {
 		a.printf("%s, %d enabled\n", count(status.Tools, "tool"), status.Enabled)
 	}

@@ -26,6 +26,9 @@ type CallerView struct {
 	Withheld  int
 }
 
+// Total is how many remote tools there are for them to see or not.
+func (v CallerView) Total() int { return v.Offered + v.Withheld }
+
 // Callers lists the configured callers.
 func (l *Local) Callers(context.Context) []CallerView {
 	cfg, snapshot := l.g.Config(), l.g.Catalog.Snapshot()

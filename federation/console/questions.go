@@ -1,0 +1,79 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"gatehouse/federation/control"
+)
+
+type questionCard struct {
+	control.Approval
+	Mine bool // whoever looks asked it, and so cannot decide it
+}
+
+func showQuestions(v *visit) error {
+	open, err := v.api.Approvals(v.r.Context())
+	if err != nil {
+		return err
+	}
+	cards := make([]questionCard, len(open))
+	for i, q := range open {
+		cards[i] = questionCard{q, q.Caller == string(v.who.Name)}
+	}
+	v.render(http.StatusOK, "questions", "Questions", cards)
+	return nil
+}
+
+// decide answers one question in the name of whoever is signed in.
+func decide(v *visit) error {
+	number, err := strconv.ParseUint(v.r.PathValue("number"), 10, 64)
+	if err != nil {
+		return errNoPage
+	}
+	var approve bool
+	switch v.r.PostForm.Get("decision") {
+	case "approve":
+		approve = true
+	case "deny":
+	default: // nothing that is not exactly one of the two decides anything
+		return errBadForm
+	}
+	err = v.api.Decide(v.r.Context(), number, approve)
+	said := "denied"
+	if approve {
+		said = "approved"
+	}
+	return v.back("/console/questions", err, "Question %d is %s. It is on record as decided by %s.", number, said, v.who.Name)
+}
+
+// showStamp tells an open page whether it is out of date: one line a topic, which
+// changes when there is something new to show.
+func showStamp(v *visit) error {
+	status, err := v.api.Status(v.r.Context())
+	if err != nil {
+		return err
+	}
+	open, err := v.api.Approvals(v.r.Context())
+	if err != nil {
+		return err
+	}
+	last, err := lastEntry(v.api.LedgerDir())
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString(strconv.Itoa(len(open)) + "\nquestions")
+	for _, q := range open {
+		b.WriteString(" " + strconv.FormatUint(q.Number, 10))
+	}
+	b.WriteString("\ncatalogue " + strconv.FormatUint(status.Generation, 10))
+	b.WriteString("\nledger " + strconv.FormatUint(last, 10) + "\n")
+	v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err = v.w.Write([]byte(b.String()))
+	if err != nil {
+		return nil // the browser is gone
+	}
+	return nil
+}
