@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"gatehouse/gate/rawjson"
 	"gatehouse/upstream"
 	"gatehouse/upstream/credential"
+	"gatehouse/upstream/wire"
 )
 
 // An invocation is one tools/call, whatever it came in through.
@@ -282,7 +284,7 @@ func (g *Gateway) answerCall(ctx context.Context, a *answer, m *message, inv *in
 		a.keepAlive()
 	}
 	r := g.invoke(ctx, inv)
-	g.logCall(inv, &r, g.now().Sub(began))
+	g.finished(inv, &r, g.now().Sub(began))
 	status := http.StatusOK
 	var body []byte
 	switch {
@@ -442,10 +444,18 @@ func visible(s string) bool {
 	return true
 }
 
-func (g *Gateway) logCall(inv *invocation, r *reply, took time.Duration) {
-	verdict := string(r.verdict)
+// asked stands for the verdict of a call that ends with a question.
+const asked gate.Verdict = "asked"
+
+// finished counts a call and writes its one line. The line has no argument and
+// nothing of the result; the ledger's entry of that number says the rest.
+func (g *Gateway) finished(inv *invocation, r *reply, took time.Duration) {
+	verdict := r.verdict
 	if r.question != nil {
-		verdict = "asked"
+		verdict = asked
 	}
-	g.Logger.Info("call", "tool", string(inv.name), "caller", string(inv.caller.Name), "verdict", verdict, "record", r.record, "took", took)
+	g.metrics.Operation("tools/call", g.groupOf(inv.name), verdict, took)
+	g.Logger.LogAttrs(context.Background(), slog.LevelInfo, "call", slog.String("tool", wire.Clip(string(inv.name))),
+		slog.String("caller", string(inv.caller.Name)), slog.String("verdict", string(verdict)), slog.Uint64("record", r.record),
+		slog.Duration("took", took))
 }

@@ -26,6 +26,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc("/mcp", g.serveMCP)
 	mux.HandleFunc("GET /healthz", g.serveHealth)
 	mux.HandleFunc("GET /readyz", g.serveReady)
+	mux.HandleFunc("GET /metrics", g.serveMetrics)
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource", g.serveMetadata)
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", g.serveMetadata)
 	mux.HandleFunc("GET "+clientDocumentPath, g.serveClientDocument)
@@ -144,6 +145,7 @@ func bearer(r *http.Request) (token string, presented bool) {
 
 // servePost reads one message and hands it to the era that it belongs to.
 func (g *Gateway) servePost(w http.ResponseWriter, r *http.Request, who *gate.Caller) {
+	began := g.now()
 	body, status, text := readBody(w, r)
 	if status != 0 {
 		if status == http.StatusRequestEntityTooLarge {
@@ -164,6 +166,10 @@ func (g *Gateway) servePost(w http.ResponseWriter, r *http.Request, who *gate.Ca
 	default:
 		g.serveLegacy(w, r, who, m)
 	}
+	// A call is counted where its verdict is known, a stream is no operation.
+	if m.method != "tools/call" && m.method != "subscriptions/listen" {
+		g.metrics.Operation(m.method, "", "", g.now().Sub(began))
+	}
 }
 
 // recordFault puts a message that was refused before it could be judged on record.
@@ -176,7 +182,7 @@ func (g *Gateway) recordFault(r *http.Request, who *gate.Caller, fault *faultyMe
 // request is refused.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, text string) {
 	// A form or text/plain is what a foreign page can send without a preflight.
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+	if media := r.Header.Get("Content-Type"); media != "application/json" && !isJSON(media) {
 		return nil, http.StatusUnsupportedMediaType, "content type must be application/json"
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
@@ -210,6 +216,11 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, 
 // writeError answers with a JSON-RPC error.
 func writeError(w http.ResponseWriter, status int, id []byte, e *rpcError) {
 	(&answer{w: w}).finish(status, appendError(nil, id, e))
+}
+
+func isJSON(contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == "application/json"
 }
 
 // accepts reports whether the caller takes an event stream as the answer.

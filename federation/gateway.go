@@ -17,6 +17,7 @@ import (
 	"gatehouse/federation/caller"
 	"gatehouse/federation/catalog"
 	"gatehouse/federation/config"
+	"gatehouse/federation/metrics"
 	"gatehouse/federation/state"
 	"gatehouse/gate"
 	"gatehouse/gate/ledger"
@@ -56,6 +57,7 @@ type Gateway struct {
 	failures    *authFailures
 	credentials *credential.Broker
 	logins      logins
+	metrics     *metrics.Metrics
 	mounted     map[string]http.Handler // by pattern, beside our own paths
 	serverInfo  []byte                  // {"name":"gatehouse","version":…}, encoded once
 	now         func() time.Time
@@ -102,7 +104,7 @@ func (g *Gateway) inForce() *settings { return settingsOf(g.Catalog.Snapshot()) 
 // order. It reaches no upstream. When another process holds the state file the
 // error is a *state.InUseError.
 func Open(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) {
-	g := &Gateway{Logger: o.Logger, Version: o.Version, now: o.Now}
+	g := &Gateway{Logger: o.Logger, Version: o.Version, now: o.Now, metrics: metrics.New(o.Version)}
 	if g.Logger == nil {
 		g.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -130,7 +132,7 @@ func (g *Gateway) assemble(cfg *config.Config, o Options) (err error) {
 		return err
 	}
 	if g.Ledger, err = ledger.Open(ledger.Options{Dir: cfg.LedgerDir(), Now: g.now, Retention: cfg.Audit.Retention,
-		Logger: g.Logger, Signer: signer, Sync: o.sync}); err != nil {
+		Logger: g.Logger, Signer: signer, Sync: o.sync, Observe: g.metrics.Commit}); err != nil {
 		return err
 	}
 	if g.Catalog, err = catalog.Open(catalog.Options{Store: g.State.Catalog(), Logger: g.Logger, Now: g.now, Version: g.Version}); err != nil {
@@ -148,6 +150,7 @@ func (g *Gateway) assemble(cfg *config.Config, o Options) (err error) {
 	if err := g.apply(cfg); err != nil {
 		return err
 	}
+	g.metrics.Watch(g.scrape)
 	g.Catalog.Subscribe(g.catalogChanged)
 	g.work.Go(g.housekeeping) // ended by stop, waited for by Close
 	return nil
@@ -304,6 +307,7 @@ func (g *Gateway) housekeeping() {
 }
 
 func (g *Gateway) sessionEnded(s *session) {
+	g.metrics.SessionEnded(s.age())
 	if g.Upstream != nil {
 		g.Upstream.EndHolder(s.id)
 	}
@@ -358,6 +362,11 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get}
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
+	endMetrics, err := g.listenMetrics()
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer endMetrics()
 	if err := g.Ledger.Append(ctx, &gate.Entry{Kind: gate.KindStart, Via: Operator, Detail: "gatehouse " + g.Version}); err != nil {
 		return errors.Join(err, l.Close())
 	}

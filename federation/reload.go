@@ -135,6 +135,7 @@ func (g *Gateway) reload(ctx context.Context, cfg *config.Config, by string) (*p
 func (g *Gateway) reloadable(cfg *config.Config) *config.Config {
 	now, next := g.Config(), *cfg
 	next.Listen.Address, next.Listen.CertFile, next.Listen.KeyFile = now.Listen.Address, now.Listen.CertFile, now.Listen.KeyFile
+	next.Metrics = now.Metrics
 	next.State, next.Vault = now.State, now.Vault
 	next.Audit.Retention, next.Audit.SigningKey = now.Audit.Retention, now.Audit.SigningKey
 	return &next

@@ -34,6 +34,7 @@ type session struct {
 	version string
 	elicits bool // declared form elicitation in a revision that has it
 
+	began time.Time
 	used  atomic.Int64 // unix nanoseconds of the monotonic clock's start plus elapsed
 	calls atomic.Int32 // in flight; a session with one is never reaped
 
@@ -45,6 +46,9 @@ type session struct {
 	running map[string]context.CancelFunc // calls in flight, by the caller's raw request id
 	stream  *notices                      // the newest GET stream
 }
+
+// age is how long the session has been open.
+func (s *session) age() time.Duration { return time.Since(s.began) }
 
 // sessions is the table of all of them.
 type sessions struct {
@@ -78,7 +82,7 @@ func (s *sessions) open(caller gate.CallerName, version string, elicits bool) (*
 		}
 		s.drop(victim)
 	}
-	n := &session{id: unguessable(), caller: caller, version: version, elicits: elicits}
+	n := &session{id: unguessable(), caller: caller, version: version, elicits: elicits, began: time.Now()}
 	n.label = label(n.id)
 	n.ctx, n.end = context.WithCancel(s.ctx)
 	n.used.Store(s.now())

@@ -31,6 +31,7 @@ func (b *builder) build(f *file) {
 	b.config.Gate.Observe = b.oneOf(&f.Gate.table, &f.Gate.Enforcement, "enforce", "observe") == "observe"
 	b.approval(&f.Approval)
 	b.audit(&f.Audit)
+	b.metrics(&f.Metrics)
 	b.vault(&f.Vault)
 	b.delegations(f)
 	b.servers(f.Servers)
@@ -155,22 +156,40 @@ func (b *builder) listen(t *listenTable) {
 }
 
 func (b *builder) address(t *listenTable) {
-	host, port, err := net.SplitHostPort(t.Address.value)
-	if err != nil {
-		b.wrong(&t.table, &t.Address.field, "%q is not host:port (want for example %q)", clip(t.Address.value), defaultAddress)
-		return
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		b.wrong(&t.table, &t.Address.field, "has port %q (want 1 to 65535, or 0 for any free one)", clip(port))
-		return
-	}
-	if ip, err := netip.ParseAddr(host); host != "" && host != "localhost" && (err != nil || ip.Zone() != "") {
-		b.wrong(&t.table, &t.Address.field, "has host %q (want an IP address or localhost)", clip(host))
-		return
-	}
-	if !loopback(host) && !t.TLS.present && !(t.BehindProxy.given && t.BehindProxy.value) {
+	host, ok := b.hostPort(&t.table, &t.Address, defaultAddress)
+	if ok && !loopback(host) && !t.TLS.present && !(t.BehindProxy.given && t.BehindProxy.value) {
 		b.wrong(&t.table, &t.Address.field, `%q can be reached from other machines, and tokens would travel readable; `+
 			`set tls = { cert = "…", key = "…" }, or behind_proxy = true when a proxy ends TLS in front`, clip(t.Address.value))
+	}
+}
+
+// hostPort checks an address to listen on and returns its host.
+func (b *builder) hostPort(t *table, f *text, example string) (host string, ok bool) {
+	host, port, err := net.SplitHostPort(f.value)
+	if err != nil {
+		b.wrong(t, &f.field, "%q is not host:port (want for example %q)", clip(f.value), example)
+		return "", false
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		b.wrong(t, &f.field, "has port %q (want 1 to 65535, or 0 for any free one)", clip(port))
+		return "", false
+	}
+	if ip, err := netip.ParseAddr(host); host != "" && host != "localhost" && (err != nil || ip.Zone() != "") {
+		b.wrong(t, &f.field, "has host %q (want an IP address or localhost)", clip(host))
+		return "", false
+	}
+	return host, true
+}
+
+// metrics takes any address: what is read there has no secret, no caller and no
+// argument in it, and scrapers are rarely on the same machine.
+func (b *builder) metrics(t *metricsTable) {
+	if !t.Address.ok() || t.Address.value == "" {
+		return
+	}
+	b.config.Metrics.Address = t.Address.value
+	if _, ok := b.hostPort(&t.table, &t.Address, "127.0.0.1:9620"); ok && t.Address.value == b.config.Listen.Address {
+		b.wrong(&t.table, &t.Address.field, "%q is the address of [listen]; leave it out to have metrics there, for administrators", clip(t.Address.value))
 	}
 }
 

@@ -12,6 +12,7 @@ type file struct {
 	Gate       gateTable                  `toml:"gate"`
 	Approval   approvalTable              `toml:"approval"`
 	Audit      auditTable                 `toml:"audit"`
+	Metrics    metricsTable               `toml:"metrics"`
 	Vault      vaultTable                 `toml:"vault"`
 	OIDC       oidcTable                  `toml:"oidc"`
 	Delegation map[string]delegationTable `toml:"delegation"`
@@ -67,6 +68,11 @@ type auditTable struct {
 	Arguments  text      `toml:"arguments"`
 	Retention  span      `toml:"retention"`
 	SigningKey reference `toml:"signing_key"`
+}
+
+type metricsTable struct {
+	table
+	Address text `toml:"address"`
 }
 
 type vaultTable struct {

@@ -20,6 +20,7 @@ type Config struct {
 	Gate      Gate
 	Approval  Approval
 	Audit     Audit
+	Metrics   Metrics
 	Vault     Vault
 	OIDC      OIDC
 
@@ -92,6 +93,11 @@ type Audit struct {
 	Arguments  string
 	Retention  time.Duration        // 0: for ever
 	SigningKey credential.Reference // env: or file:, Ed25519 in PEM; zero: nothing is signed
+}
+
+// Metrics says where counters can be read without a token.
+type Metrics struct {
+	Address string // host:port of a listener of their own; "" = there is none
 }
 
 // Vault is [vault].

@@ -155,6 +155,7 @@ func (p *Plan) general(from, to *config.Config) {
 	audit.note("arguments", from.Audit.Arguments, to.Audit.Arguments, Widens)
 	audit.restart("retention", retentionText(from.Audit.Retention), retentionText(to.Audit.Retention))
 	audit.restart("signing_key", from.Audit.SigningKey.String(), to.Audit.SigningKey.String())
+	differ{p, "metrics"}.restart("address", from.Metrics.Address, to.Metrics.Address)
 	differ{p, "vault"}.restart("identity", from.Vault.Identity.String(), to.Vault.Identity.String())
 }
 
