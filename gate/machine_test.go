@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +18,11 @@ import (
 	"gatehouse/gate/ledger"
 )
 
-var steps = flag.Int("steps", 3000, "how many random steps TestMachine makes")
+var steps = flag.Int("steps", 12_000, "how many random steps TestMachine makes, 100000 at least when CI is set")
+
+// life is how many steps one machine makes. Its ledger stays small enough to be
+// read whole after every crash.
+const life = 2500
 
 // A machine does to a gate and a real ledger what callers, people, operators and
 // crashes do, in any order, and holds it to what must always be true. It knows
@@ -84,41 +89,64 @@ func (b book) Enqueue(e *gate.Entry) { b.m.ledger.Enqueue(e) }
 
 func TestMachine(t *testing.T) {
 	total := *steps
-	if testing.Short() {
-		total = min(total, 500)
+	switch {
+	case testing.Short():
+		total = life
+	case os.Getenv("CI") != "":
+		total = max(total, 100_000)
 	}
-	for _, seed := range []uint64{1, uint64(time.Now().UnixNano())} {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			m := &machine{t: t, rng: rand.New(rand.NewPCG(seed, 7)), dir: t.TempDir(), clock: gatetest.NewClock(), keys: gatetest.NewKeys(1),
-				tools: gatetest.NewSnapshot(), known: map[uint64]gate.Entry{}, agreed: map[uint64]bool{}, sent: map[uint64]bool{}, approvals: map[uint64]bool{}, seen: map[string]int{}}
-			for i := range 3 {
-				name := gate.LocalName(fmt.Sprintf("mcp_demo_t%d", i))
-				m.tools[name] = gatetest.Tool(name)
-				m.tools[name].ApprovalWaived = i == 0
+	var mu sync.Mutex
+	seen := map[string]int{}
+	t.Run("machines", func(t *testing.T) {
+		for i := range (total + life - 1) / life {
+			seed := uint64(i)
+			if i%2 == 1 {
+				seed = rand.Uint64() // the others are the same in every run
 			}
-			for _, name := range []gate.CallerName{"alice", "bob", "carol"} {
-				m.callers = append(m.callers, gatetest.Admin(name))
-			}
-			m.callers[2].Zone = gate.ExternalGlobal
-			m.start()
-			for range total {
-				m.step()
-			}
-			m.crash()
-			m.stop()
-			for _, what := range []string{"asked", "permitted", "sent", "refused", "replayed", "forged", "changed", "crashed", "decided", "stale permit"} {
-				if m.seen[what] == 0 {
-					t.Errorf("nothing was ever %s", what)
+			t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+				t.Parallel()
+				m := newMachine(t, seed)
+				for range life {
+					m.step()
 				}
-			}
-		})
+				m.crash()
+				m.stop()
+				mu.Lock()
+				defer mu.Unlock()
+				for what, n := range m.seen {
+					seen[what] += n
+				}
+			})
+		}
+	})
+	t.Log(seen)
+	for _, what := range []string{"asked", "permitted", "sent", "refused", "replayed", "forged", "changed", "crashed", "decided", "stale permit", "listed", "reloaded"} {
+		if seen[what] == 0 && total > life { // one life may do without
+			t.Errorf("nothing was ever %s", what)
+		}
 	}
+}
+
+func newMachine(t *testing.T, seed uint64) *machine {
+	m := &machine{t: t, rng: rand.New(rand.NewPCG(seed, 7)), dir: t.TempDir(), clock: gatetest.NewClock(), keys: gatetest.NewKeys(1),
+		tools: gatetest.NewSnapshot(), known: map[uint64]gate.Entry{}, agreed: map[uint64]bool{}, sent: map[uint64]bool{}, approvals: map[uint64]bool{}, seen: map[string]int{}}
+	for i := range 3 {
+		name := gate.LocalName(fmt.Sprintf("mcp_demo_t%d", i))
+		m.tools[name] = gatetest.Tool(name)
+		m.tools[name].ApprovalWaived = i == 0
+	}
+	for _, name := range []gate.CallerName{"alice", "bob", "carol"} {
+		m.callers = append(m.callers, gatetest.Admin(name))
+	}
+	m.callers[2].Zone = gate.ExternalGlobal
+	m.start()
+	return m
 }
 
 func (m *machine) step() {
 	actions := []func(){m.submit, m.submit, m.answer, m.answer, m.answer, m.forge, m.replay, m.decide, m.decide,
-		m.spend, m.spend, m.spend, m.settle, m.settle, m.change, m.wait}
-	if m.rng.IntN(max(*steps/15, 50)) == 0 {
+		m.spend, m.spend, m.spend, m.settle, m.settle, m.change, m.wait, m.list, m.reload}
+	if m.rng.IntN(life/6) == 0 {
 		m.crash()
 		return
 	}
@@ -215,8 +243,31 @@ func (m *machine) submit() {
 	m.handle(c, gate.Call{
 		Tool:      gate.LocalName(fmt.Sprintf("mcp_demo_t%d", m.rng.IntN(4))),
 		Arguments: fmt.Appendf(nil, `{"n":%d}`, m.rng.IntN(1000)), CanAsk: m.rng.IntN(4) > 0,
-		SessionKey: fmt.Sprint(c.Name, m.rng.IntN(2)),
+		SessionKey: []string{"", "", string(c.Name) + "1", string(c.Name) + "2"}[m.rng.IntN(4)], // none in the 2026 era
 	}, nil)
+}
+
+// list holds what a caller is shown to what a call would be told.
+func (m *machine) list() {
+	m.seen["listed"]++
+	for _, c := range m.callers {
+		for name, tool := range m.tools {
+			offered, _ := gate.Offered(tool, c, gate.Enforce)
+			judged := gate.Judge(m.tools, c, gate.Call{Tool: name, Arguments: []byte(`{}`)}, gate.Enforce)
+			if offered != judged.Reason {
+				m.t.Fatalf("%s: listed by %q and judged by %q", name, offered, judged.Reason)
+			}
+		}
+	}
+}
+
+// reload puts other settings into force while questions are open.
+func (m *machine) reload() {
+	m.seen["reloaded"]++
+	m.channel = gate.Channel(m.rng.IntN(3))
+	if err := m.gate.Configure(gate.Options{Channel: m.channel, ApprovalTimeout: time.Duration(1+m.rng.IntN(5)) * time.Minute}); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 var answers = []*gate.Answer{
@@ -376,7 +427,7 @@ func (m *machine) change() {
 	m.seen["changed"]++
 	name := gate.LocalName(fmt.Sprintf("mcp_demo_t%d", m.rng.IntN(3)))
 	changed := *m.tools[name]
-	switch m.rng.IntN(4) {
+	switch m.rng.IntN(8) {
 	case 0:
 		changed.Definition = gate.DigestOf(fmt.Append(nil, m.rng.Uint64()))
 	case 1:
