@@ -115,19 +115,17 @@ func (m *message) shape() *faultyMessage {
 	if !rawjson.IsObject(m.raw) {
 		return &faultyMessage{code: codeInvalidParams, text: "params is not an object", id: m.id}
 	}
-	var err error
-	if m.params, err = rawjson.Object(m.raw); err != nil {
-		return &faultyMessage{code: codeInvalidRequest, text: err.Error(), id: m.id}
-	}
+	m.params = rawjson.Split(m.raw) // checked with the whole body
 	for i := range m.params {
 		key := m.params[i].Key
 		if twin := foldsInto(key, paramMembers); twin != "" {
 			return &faultyMessage{code: codeInvalidParams, text: "a parameter differs from " + twin + " in letter case only", id: m.id}
 		}
 		if key == "_meta" {
-			if m.meta, err = rawjson.Object(m.params[i].Value); err != nil {
+			if !rawjson.IsObject(m.params[i].Value) {
 				return &faultyMessage{code: codeInvalidParams, text: "_meta is not an object", id: m.id}
 			}
+			m.meta = rawjson.Split(m.params[i].Value)
 		}
 	}
 	return nil

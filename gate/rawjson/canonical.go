@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -10,87 +11,136 @@ import (
 	"unicode/utf8"
 )
 
-// Canonical appends the RFC 8785 form of b to dst. b must pass Check.
+// Canonical appends the RFC 8785 form of b to dst. What Check refuses is refused
+// here as well, in the same pass.
 //
 // One departure, on purpose: RFC 8785 writes every number as the nearest
 // double, so 9007199254740993 and 9007199254740992 would share a digest. A
 // number whose value a double does not carry keeps its literal instead.
 func Canonical(dst, b []byte) ([]byte, error) {
-	if err := Check(b); err != nil {
+	c := canonizer{scanner{data: b}}
+	out, end, err := c.value(dst, skipSpace(b, 0), 0)
+	if err != nil {
 		return dst, err
 	}
-	dst, _ = canonical(dst, b, skipSpace(b, 0))
-	return dst, nil
+	if end = skipSpace(b, end); end != len(b) {
+		return dst, &Error{end, Trailing, "unexpected bytes after the value"}
+	}
+	return out, nil
 }
 
-// canonical appends the form of the value at i and returns where it ends. Its
-// recursion is bounded by MaxDepth, which Check enforced.
-func canonical(dst, b []byte, i int) ([]byte, int) {
-	switch b[i] {
-	case '{':
-		return canonicalObject(dst, b, i)
-	case '[':
-		dst = append(dst, '[')
-		i = skipSpace(b, i+1)
-		for n := 0; b[i] != ']'; n++ {
-			if n > 0 {
-				dst = append(dst, ',')
-				i = skipSpace(b, i+1)
-			}
-			dst, i = canonical(dst, b, i)
-			i = skipSpace(b, i)
-		}
-		return append(dst, ']'), i + 1
-	case '"':
-		s := scanner{data: b}
-		end, escaped, _ := s.str(i)
-		return appendText(dst, b[i+1:end-1], escaped), end
-	case 't':
-		return append(dst, "true"...), i + 4
-	case 'f':
-		return append(dst, "false"...), i + 5
-	case 'n':
-		return append(dst, "null"...), i + 4
+type canonizer struct{ scanner }
+
+// value appends the form of the value at i and returns where it ends. Its
+// recursion is bounded by MaxDepth.
+func (c *canonizer) value(dst []byte, i, depth int) ([]byte, int, error) {
+	if i >= len(c.data) {
+		return nil, 0, c.fail(i, "unexpected end")
 	}
-	s := scanner{data: b}
-	end, _ := s.number(i)
-	return appendNumber(dst, string(b[i:end])), end
+	start := i
+	var err error
+	switch c.data[i] {
+	case '{', '[':
+		if depth == MaxDepth {
+			return nil, 0, &Error{i, TooDeep, fmt.Sprintf("more than %d levels", MaxDepth)}
+		}
+		if c.data[i] == '{' {
+			return c.object(dst, i+1, depth+1)
+		}
+		return c.array(dst, i+1, depth+1)
+	case '"':
+		end, escaped, err := c.str(i)
+		if err != nil {
+			return nil, 0, err
+		}
+		return appendText(dst, c.data[i+1:end-1], escaped), end, nil
+	case 't':
+		i, err = c.literal(i, "true")
+	case 'f':
+		i, err = c.literal(i, "false")
+	case 'n':
+		i, err = c.literal(i, "null")
+	default:
+		if i, err = c.number(i); err == nil {
+			return appendNumber(dst, string(c.data[start:i])), i, nil
+		}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return append(dst, c.data[start:i]...), i, nil
+}
+
+func (c *canonizer) array(dst []byte, i, depth int) ([]byte, int, error) {
+	dst = append(dst, '[')
+	if i = skipSpace(c.data, i); i < len(c.data) && c.data[i] == ']' {
+		return append(dst, ']'), i + 1, nil
+	}
+	for {
+		var err error
+		if dst, i, err = c.value(dst, i, depth); err != nil {
+			return nil, 0, err
+		}
+		more, next, err := c.next(i, ']')
+		if err != nil {
+			return nil, 0, err
+		}
+		if i = next; !more {
+			return append(dst, ']'), i, nil
+		}
+		dst = append(dst, ',')
+	}
 }
 
 type canonicalMember struct {
+	at   int // where its name stands
 	key  []uint16
 	text []byte // name, colon and value, finished
 }
 
-func canonicalObject(dst, b []byte, i int) ([]byte, int) {
+func (c *canonizer) object(dst []byte, i, depth int) ([]byte, int, error) {
 	var members []canonicalMember
-	s := scanner{data: b}
-	i = skipSpace(b, i+1)
-	for n := 0; b[i] != '}'; n++ {
-		if n > 0 {
-			i = skipSpace(b, i+1)
+	if i = skipSpace(c.data, i); i < len(c.data) && c.data[i] == '}' {
+		return append(dst, "{}"...), i + 1, nil
+	}
+	for more := true; more; {
+		if i >= len(c.data) || c.data[i] != '"' {
+			return nil, 0, c.fail(i, "object key expected")
 		}
-		end, escaped, _ := s.str(i)
-		name := b[i+1 : end-1]
+		at := i
+		end, escaped, err := c.str(i)
+		if err != nil {
+			return nil, 0, err
+		}
+		name := c.data[i+1 : end-1]
 		text := append(appendText(nil, name, escaped), ':')
 		if escaped {
 			name, _ = unescape(nil, name)
 		}
-		i = skipSpace(b, skipSpace(b, end)+1)
-		text, i = canonical(text, b, i)
-		i = skipSpace(b, i)
-		members = append(members, canonicalMember{utf16.Encode([]rune(string(name))), text})
+		if i = skipSpace(c.data, end); i >= len(c.data) || c.data[i] != ':' {
+			return nil, 0, c.fail(i, "colon expected")
+		}
+		if text, i, err = c.value(text, skipSpace(c.data, i+1), depth); err != nil {
+			return nil, 0, err
+		}
+		if more, i, err = c.next(i, '}'); err != nil {
+			return nil, 0, err
+		}
+		members = append(members, canonicalMember{at, utf16.Encode([]rune(string(name))), text})
 	}
 	// RFC 8785 section 3.2.3: members are sorted by the UTF-16 code units of their names.
 	slices.SortFunc(members, func(x, y canonicalMember) int { return slices.Compare(x.key, y.key) })
 	dst = append(dst, '{')
 	for n, m := range members {
 		if n > 0 {
+			if slices.Equal(m.key, members[n-1].key) {
+				return nil, 0, &Error{max(m.at, members[n-1].at), DuplicateKey, "duplicate key in an object"}
+			}
 			dst = append(dst, ',')
 		}
 		dst = append(dst, m.text...)
 	}
-	return append(dst, '}'), i + 1
+	return append(dst, '}'), i, nil
 }
 
 // appendText appends a string given as the bytes between its quotes. Half a

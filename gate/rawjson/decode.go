@@ -112,18 +112,6 @@ func (d *decoder) array(i, depth int) (any, int, error) {
 	}
 }
 
-// next goes past the comma after an element, or past the end of its container.
-func (d *decoder) next(i int, end byte) (more bool, next int, err error) {
-	i = skipSpace(d.data, i)
-	switch {
-	case i < len(d.data) && d.data[i] == ',':
-		return true, skipSpace(d.data, i+1), nil
-	case i < len(d.data) && d.data[i] == end:
-		return false, i + 1, nil
-	}
-	return false, 0, d.fail(i, "unexpected character")
-}
-
 func (d *decoder) text(i int) (string, int, error) {
 	end, escaped, err := d.str(i)
 	if err != nil {

@@ -150,6 +150,15 @@ func TestObject(t *testing.T) {
 	}
 }
 
+func TestSplit(t *testing.T) {
+	for _, in := range []string{`{}`, ` { "a" : 1.10 , "b\\":{"x":[1,"}\""]}, "\u0063":"" , "d":[] ,"e":null } `, `{"a":"\\","b":"\""}`} {
+		want, err := rawjson.Object([]byte(in))
+		if got := rawjson.Split([]byte(in)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("Split(%s) = %q, want %q, %v", in, got, want, err)
+		}
+	}
+}
+
 func TestArray(t *testing.T) {
 	es, err := rawjson.Array([]byte(`[ 1, [2,3] ,null]`))
 	if err != nil || string(bytes.Join(es, []byte("|"))) != `1|[2,3]|null` {
@@ -240,6 +249,8 @@ func FuzzAgreesWithEncodingJSON(f *testing.F) {
 		decoded, _, errDecode := rawjson.Decode(b)
 		if errCheck := rawjson.Check(b); (errCheck == nil) != (errDecode == nil) || kindOf(errCheck) != kindOf(errDecode) {
 			t.Fatalf("Check(%q) = %v, Decode says %v", b, errCheck, errDecode)
+		} else if _, errForm := rawjson.Canonical(nil, b); kindOf(errForm) != kindOf(errCheck) && kindOf(errForm) != rawjson.DuplicateKey {
+			t.Fatalf("Check(%q) = %v, Canonical says %v", b, errCheck, errForm)
 		} else if errCheck != nil {
 			return
 		}
@@ -263,6 +274,9 @@ func FuzzAgreesWithEncodingJSON(f *testing.F) {
 			}
 		}
 		if ms, err := rawjson.Object(b); err == nil {
+			if split := rawjson.Split(b); !reflect.DeepEqual(ms, split) {
+				t.Fatalf("Object(%q) = %q, Split says %q", b, ms, split)
+			}
 			var m map[string]json.RawMessage
 			if json.Unmarshal(b, &m) == nil && len(m) != len(ms) && !bytes.Contains(b, []byte(`\u`)) {
 				t.Fatalf("Object(%q) has %d members, encoding/json %d", b, len(ms), len(m))

@@ -239,15 +239,18 @@ const (
 )
 
 // plain returns the first place at or after i whose byte is not plain text of a
-// string: a quote, a backslash, a control character, the start of a rune. Eight
-// bytes at a time, because most of what passes here is long strings.
+// string: a quote, a backslash, a control character, the start of a rune. Most
+// of what passes here is long strings, so it looks at 32 bytes at a time and
+// then at eight.
 func plain(b []byte, i int) int {
+	for i+32 <= len(b) {
+		if special(b[i:])|special(b[i+8:])|special(b[i+16:])|special(b[i+24:]) != 0 {
+			break
+		}
+		i += 32
+	}
 	for ; i+8 <= len(b); i += 8 {
-		w := binary.LittleEndian.Uint64(b[i:])
-		quote := w ^ lows*'"'
-		slash := w ^ lows*'\\'
-		found := (w | (w - lows*0x20) | ((quote - lows) &^ quote) | ((slash - lows) &^ slash)) & highs
-		if found != 0 {
+		if found := special(b[i:]); found != 0 {
 			// The lowest mark is exact; a borrow can only disturb higher bytes.
 			return i + bits.TrailingZeros64(found)/8
 		}
@@ -258,6 +261,14 @@ func plain(b []byte, i int) int {
 		}
 	}
 	return i
+}
+
+// special marks, among the first eight bytes of b, those that are not plain text.
+func special(b []byte) uint64 {
+	w := binary.LittleEndian.Uint64(b)
+	quote := w ^ lows*'"'
+	slash := w ^ lows*'\\'
+	return (w | (w - lows*0x20) | ((quote - lows) &^ quote) | ((slash - lows) &^ slash)) & highs
 }
 
 // escapeLen returns the length of the escape at the start of b, 0 when it is none.
@@ -274,6 +285,18 @@ func escapeLen(b []byte) int {
 		}
 	}
 	return 0
+}
+
+// next goes past the comma after an element, or past the end of its container.
+func (s *scanner) next(i int, end byte) (more bool, next int, err error) {
+	i = skipSpace(s.data, i)
+	switch {
+	case i < len(s.data) && s.data[i] == ',':
+		return true, skipSpace(s.data, i+1), nil
+	case i < len(s.data) && s.data[i] == end:
+		return false, i + 1, nil
+	}
+	return false, 0, s.fail(i, "unexpected character")
 }
 
 func (s *scanner) literal(i int, word string) (int, error) {

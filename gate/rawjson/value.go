@@ -49,7 +49,7 @@ func object(b []byte, unique int) ([]Member, error) {
 		if escaped {
 			key, _ = unescape(nil, key)
 		}
-		members = append(members, Member{Key: string(key), Name: b[name:nameEnd], Value: b[start:end]})
+		members = append(members, Member{Key: intern(key), Name: b[name:nameEnd], Value: b[start:end]})
 		i = skipSpace(b, end)
 		if i < len(b) && b[i] == '}' {
 			break

@@ -41,8 +41,8 @@ func parseMessage(b []byte, levels int) (message, error) {
 	if !rawjson.IsObject(b) {
 		return m, breaks(RuleObject, "it is %s, not an object", typeName(b))
 	}
-	for w := walk(b); ; {
-		key, value, ok := w.member()
+	for w := rawjson.Walk(b); ; {
+		key, value, ok := w.Member()
 		if !ok {
 			return m, nil
 		}
@@ -116,8 +116,8 @@ type rpcError struct {
 func parseFailure(raw []byte) (rpcError, error) {
 	var e rpcError
 	var code, text []byte
-	for w := walk(raw); ; {
-		key, value, ok := w.member()
+	for w := rawjson.Walk(raw); ; {
+		key, value, ok := w.Member()
 		if !ok {
 			break
 		}
@@ -146,8 +146,8 @@ func parseFailure(raw []byte) (rpcError, error) {
 // refused is what the server wanted instead of completing.
 func checkResult(raw []byte, toolCall bool) (refused string, err error) {
 	var kind, inputs []byte
-	for w := walk(raw); ; {
-		key, value, ok := w.member()
+	for w := rawjson.Walk(raw); ; {
+		key, value, ok := w.Member()
 		if !ok {
 			break
 		}
@@ -176,8 +176,8 @@ func checkContent(raw []byte) error {
 	if !rawjson.IsArray(raw) {
 		return breaks(RuleContent, "the content of its result is %s, not an array", typeName(raw))
 	}
-	for w := walk(raw); ; {
-		block, ok := w.element()
+	for w := rawjson.Walk(raw); ; {
+		block, ok := w.Element()
 		if !ok {
 			return nil
 		}
@@ -193,16 +193,16 @@ func inputMethods(raw []byte) []string {
 		return nil
 	}
 	var methods []string
-	for w := walk(raw); len(methods) < 8; {
-		_, request, ok := w.member()
+	for w := rawjson.Walk(raw); len(methods) < 8; {
+		_, request, ok := w.Member()
 		if !ok {
 			break
 		}
 		if !rawjson.IsObject(request) {
 			continue
 		}
-		for in := walk(request); ; {
-			key, value, ok := in.member()
+		for in := rawjson.Walk(request); ; {
+			key, value, ok := in.Member()
 			if !ok {
 				break
 			}

@@ -91,8 +91,8 @@ func (s *stream) notification(m *message) {
 		!isText(m.method, "notifications/progress") || !rawjson.IsObject(m.params) {
 		return
 	}
-	for w := walk(m.params); ; {
-		key, value, ok := w.member()
+	for w := rawjson.Walk(m.params); ; {
+		key, value, ok := w.Member()
 		if !ok {
 			return
 		}
