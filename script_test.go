@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,7 +24,33 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gatehouse": main})
+	testscript.Main(m, map[string]func(){"gatehouse": main, "mcppost": mcppost})
+}
+
+// mcppost URL FILE posts a message as the caller whose token is "test", and
+// prints status and body: a caller of its own process, for calls that take long.
+func mcppost() {
+	message, err := os.ReadFile(os.Args[2])
+	if err != nil {
+		log.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, os.Args[1], bytes.NewReader(message))
+	if err != nil {
+		log.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Authorization", "Bearer test")
+	resp, err := (&http.Client{Timeout: 30 * time.Second}).Do(req)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d %s\n", resp.StatusCode, body)
 }
 
 // TestScript runs the binary as an operator does: one theme a file.
@@ -37,6 +66,8 @@ func TestScript(t *testing.T) {
 			"await":   await,
 			"screen":  screen,
 			"waiting": waiting,
+			"running": running,
+			"sigterm": sigterm,
 			"until":   until,
 			"demo":    demo,
 			"post":    post,
@@ -111,6 +142,36 @@ func waiting(ts *testscript.TestScript, _ bool, _ []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("no call waits for a person")
 		}
+	}
+}
+
+// running N waits until N calls are on record and under way.
+func running(ts *testscript.TestScript, _ bool, args []string) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		ts.Check(ts.Exec("gatehouse", "audit", "verify", "--json"))
+		var report struct{ Unsettled []uint64 }
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &report))
+		if strconv.Itoa(len(report.Unsettled)) == args[0] {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%d calls are under way, want %s", len(report.Unsettled), args[0])
+		}
+	}
+}
+
+// sigterm COMMAND sends SIGTERM, as service managers do, to the background
+// processes of that command of gatehouse.
+func sigterm(ts *testscript.TestScript, _ bool, args []string) {
+	sent := false
+	for _, c := range ts.BackgroundCmds() {
+		if slices.Contains(c.Args, args[0]) {
+			ts.Check(c.Process.Signal(syscall.SIGTERM))
+			sent = true
+		}
+	}
+	if !sent {
+		ts.Fatalf("no background process runs %s", args[0])
 	}
 }
 

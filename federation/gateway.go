@@ -381,7 +381,7 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	g.draining.Store(true)
 	g.leave()
 	g.listeners.closeAll()
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.drainTime())
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.DrainTime())
 	defer cancel()
 	if err := server.Shutdown(drain); err != nil {
 		g.stop()
@@ -390,9 +390,9 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// drainTime is how long calls in flight may take to finish: the longest budget
+// DrainTime is how long calls in flight may take to finish: the longest budget
 // of any server and a little more.
-func (g *Gateway) drainTime() time.Duration {
+func (g *Gateway) DrainTime() time.Duration {
 	cfg := g.Config()
 	longest := cfg.Operation.Timeout
 	for i := range cfg.Servers {

@@ -21,7 +21,13 @@ func (g *Gateway) Ready() []string {
 	if err := g.Ledger.Health(); err != nil {
 		reasons = append(reasons, "ledger: "+err.Error())
 	}
-	if g.Catalog.Snapshot() == nil {
+	if err := g.State.Health(); err != nil {
+		reasons = append(reasons, "state: "+err.Error())
+	}
+	if !g.State.Keys().Usable() {
+		reasons = append(reasons, "key ring: there is no key to seal questions with; restart to make one")
+	}
+	if g.inForce() == nil {
 		reasons = append(reasons, "catalogue: not loaded")
 	}
 	return reasons

@@ -23,13 +23,17 @@ import (
 const drainTimeout = 30 * time.Second
 
 func (a *app) serveCommand() *cobra.Command {
-	var demonstrate, watch, debug, logJSON bool
+	var demonstrate, watch, debug bool
+	var format string
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve callers; --demo brings its own upstream and state",
 		Args:  nothing,
 		RunE: func(c *cobra.Command, _ []string) error {
-			logger := a.logger(debug, logJSON)
+			logger, err := a.logger(debug, format)
+			if err != nil {
+				return err
+			}
 			if demonstrate && watch {
 				return usagef("serve --demo has no file to watch; leave --watch out")
 			}
@@ -46,19 +50,23 @@ func (a *app) serveCommand() *cobra.Command {
 	c.Flags().BoolVar(&demonstrate, "demo", false, "scratch state and a built-in upstream, imported and enabled")
 	c.Flags().BoolVar(&watch, "watch", false, "a changed file comes into force by itself when it opens nothing")
 	c.Flags().BoolVar(&debug, "debug", false, "log more")
-	c.Flags().BoolVar(&logJSON, "log-json", false, "log JSON lines")
+	c.Flags().StringVar(&format, "log", "", "log as `text` or json (default text on a terminal, json otherwise)")
 	return c
 }
 
-func (a *app) logger(debug, asJSON bool) *slog.Logger {
+// logger writes text for people and JSON for whatever collects lines.
+func (a *app) logger(debug bool, format string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if debug {
 		options.Level = slog.LevelDebug
 	}
-	if asJSON {
-		return slog.New(slog.NewJSONHandler(a.stderr, options))
+	switch {
+	case format == "text" || format == "" && isTerminal(a.stderr):
+		return slog.New(slog.NewTextHandler(a.stderr, options)), nil
+	case format == "json" || format == "":
+		return slog.New(slog.NewJSONHandler(a.stderr, options)), nil
 	}
-	return slog.New(slog.NewTextHandler(a.stderr, options))
+	return nil, usagef("--log %q: want text or json", format)
 }
 
 // serve runs the daemon until ctx ends. With watch a changed file may come into
@@ -88,6 +96,9 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err := ready(g); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	stopping, stop := context.WithCancel(ctx)
+	defer a.supervised(logger).watch(stopping, g, g.DrainTime()+drainTimeout)()
+	defer stop()
 	// Until here a signal has nothing to drain.
 	if err := g.Serve(ctx, listener); err != nil {
 		return err

@@ -30,6 +30,7 @@ type DB struct {
 	keys     *Keys
 	eras     *eras
 	contacts *contacts
+	health   health
 }
 
 // Open opens the file at path, creates it when there is none, and brings its
