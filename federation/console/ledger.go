@@ -158,7 +158,7 @@ func summary(e *gate.Entry) string {
 	if e.Reason != string(e.Verdict) {
 		add(strings.ReplaceAll(e.Reason, "_", " "))
 	}
-	if e.AnsweredBy != "" {
+	if e.AnsweredBy != "" && e.Caller != "" { // otherwise it says who did this already
 		add("by " + string(e.AnsweredBy))
 	}
 	if e.Count > 1 {

@@ -13,6 +13,22 @@ type questionCard struct {
 	Mine bool // whoever looks asked it, and so cannot decide it
 }
 
+// A messageLine is one line of a question. Together they are its text, byte for byte.
+type messageLine struct {
+	Text     string
+	Argument bool // it shows what the caller sends, and not what we say
+}
+
+// Lines are the question's lines. The gate begins each line of the arguments
+// with a mark, so that none can pass for ours; on a narrow screen, where lines
+// break once more, the page keeps what belongs to one line behind one border.
+func (q questionCard) Lines() (out []messageLine) {
+	for line := range strings.Lines(q.Message) {
+		out = append(out, messageLine{line, strings.HasPrefix(line, "|") || strings.HasPrefix(line, "\\")})
+	}
+	return out
+}
+
 func showQuestions(v *visit) error {
 	open, err := v.api.Approvals(v.r.Context())
 	if err != nil {

@@ -14,6 +14,7 @@ const shownLines = 200
 
 // A report is what a test or an import of a server found, kept for whoever asked.
 type report struct {
+	Server string
 	At     time.Time
 	Asked  string
 	Test   *control.TestReport
@@ -71,7 +72,7 @@ func showServers(v *visit) error {
 func testServer(v *visit) error {
 	id := v.r.PathValue("id")
 	ctx := v.r.Context()
-	out := &report{At: v.now(), Asked: "Test connection"}
+	out := &report{Server: id, At: v.now(), Asked: "Test connection"}
 	found, err := v.api.TestServer(ctx, id)
 	entry := &gate.Entry{Kind: gate.KindTest, Server: gate.ServerID(id), Verdict: gate.OK, Legs: found.Legs}
 	if err != nil {
@@ -103,7 +104,7 @@ func importServer(v *visit) error {
 	if !v.known(id) {
 		return err
 	}
-	out := &report{At: v.now(), Asked: "Import"}
+	out := &report{Server: id, At: v.now(), Asked: "Import"}
 	if dry {
 		out.Asked = "Preview of an import"
 	}
@@ -146,7 +147,7 @@ func importAll(v *visit) error {
 		if reports[i].Refusal != "" {
 			refused++
 		}
-		v.session.keep(string(reports[i].Server), &report{At: v.now(), Asked: "Import", Import: &reports[i]})
+		v.session.keep(string(reports[i].Server), &report{Server: string(reports[i].Server), At: v.now(), Asked: "Import", Import: &reports[i]})
 	}
 	if refused > 0 {
 		return v.back("/console/servers", err, "%s imported, %d refused; each has its report below", many(len(reports)-refused, "server"), refused)
