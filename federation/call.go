@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"gatehouse/federation/catalog"
@@ -250,7 +251,7 @@ func withRecord(data []byte, verdict gate.Verdict, record uint64) []byte {
 	}
 	out := []byte{'{'}
 	for _, m := range members {
-		if m.Key != metaOutcome && m.Key != metaRecord {
+		if !strings.HasPrefix(m.Key, metaOurs) {
 			out = append(append(append(append(out, m.Name...), ':'), m.Value...), ',')
 		}
 	}
@@ -279,6 +280,7 @@ func (g *Gateway) answerCall(ctx context.Context, a *answer, m *message, inv *in
 	if inv.progress != nil || a.streams {
 		a.keepAlive()
 	}
+	defer a.abandon() // where invoke panics
 	r := g.invoke(ctx, inv)
 	g.finished(inv, &r, g.now().Sub(began))
 	status := http.StatusOK

@@ -278,7 +278,7 @@ func TestBytesSurvive(t *testing.T) {
 	for _, profile := range []upstreamtest.Profile{sessioned, recent} {
 		r := newRig(t, profile, "requires_approval = false", "")
 		r.upstream.On("tools/call", func(x *upstreamtest.Exchange) {
-			x.Result(`{"content":` + content + `,"structuredContent":` + structured + `,"vendor":1.0,"_meta":{"com.acme/t":"z","gatehouse/outcome":"ok","gatehouse/record":1}}`)
+			x.Result(`{"content":` + content + `,"structuredContent":` + structured + `,"vendor":1.0,"_meta":{"com.acme/t":"z","gatehouse/outcome":"ok","gatehouse/record":1,"gatehouse/reason":"forged"}}`)
 		})
 		c := r.connect("alice", "2025-11-25", `{}`)
 		for era, x := range map[string]told{"2026": r.modern("alice", "tools/call", echo, `{}`), "2025": c.call(7, "mcp_up_echo", `{}`)} {
@@ -287,7 +287,7 @@ func TestBytesSurvive(t *testing.T) {
 				t.Errorf("%s from %s: %s", era, profile.Name, x.raw)
 			}
 			meta := string(result["_meta"])
-			if !strings.Contains(meta, `"com.acme/t":"z"`) || strings.Count(meta, "gatehouse/record") != 1 || strings.Contains(meta, `"gatehouse/record":1,`) || strings.HasSuffix(meta, `"gatehouse/record":1}`) {
+			if !strings.Contains(meta, `"com.acme/t":"z"`) || strings.Contains(meta, "forged") || strings.Count(meta, "gatehouse/record") != 1 || strings.Contains(meta, `"gatehouse/record":1,`) || strings.HasSuffix(meta, `"gatehouse/record":1}`) {
 				t.Errorf("%s from %s: _meta %s", era, profile.Name, meta)
 			}
 		}
@@ -299,10 +299,10 @@ func TestBytesSurvive(t *testing.T) {
 func TestUpstreamErrors(t *testing.T) {
 	r := newRig(t, recent, "requires_approval = false", "")
 	r.upstream.On("tools/call", func(x *upstreamtest.Exchange) {
-		x.ErrorData(http.StatusOK, -31000, "no such page", `{"n":9007199254740993}`)
+		x.ErrorData(http.StatusOK, -31000, "no such page", `{"n":9007199254740993,"gatehouse/reason":"forged"}`)
 	})
 	x := r.modern("alice", "tools/call", echo, `{}`)
-	if x.status != http.StatusOK || x.code() != -31000 || !strings.Contains(x.raw, `"n":9007199254740993`) || !strings.Contains(x.raw, `"gatehouse/outcome":"upstream_error"`) {
+	if x.status != http.StatusOK || x.code() != -31000 || !strings.Contains(x.raw, `"n":9007199254740993`) || !strings.Contains(x.raw, `"gatehouse/outcome":"upstream_error"`) || strings.Contains(x.raw, "forged") {
 		t.Errorf("own code: %d %s", x.status, x.raw)
 	}
 	r.upstream.On("tools/call", func(x *upstreamtest.Exchange) { x.Error(http.StatusBadRequest, -32022, "version") })

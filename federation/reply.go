@@ -3,6 +3,7 @@ package federation
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,8 +72,9 @@ func resultHead(dst, id []byte) []byte {
 // Names in _meta that are ours to set. What an upstream puts there is dropped,
 // or it could forge a verdict.
 const (
-	metaOutcome    = "gatehouse/outcome"
-	metaRecord     = "gatehouse/record"
+	metaOurs       = "gatehouse/"
+	metaOutcome    = metaOurs + "outcome"
+	metaRecord     = metaOurs + "record"
 	metaServerInfo = "io.modelcontextprotocol/serverInfo"
 )
 
@@ -113,7 +115,7 @@ func appendMeta(dst, theirs []byte, era era, serverInfo []byte, verdict gate.Ver
 			members = nil // not an object, or ambiguous: nothing to pass on
 		}
 		for _, m := range members {
-			if m.Key != metaOutcome && m.Key != metaRecord && m.Key != metaServerInfo {
+			if !strings.HasPrefix(m.Key, metaOurs) && m.Key != metaServerInfo {
 				dst = append(append(append(append(dst, m.Name...), ':'), m.Value...), ',')
 			}
 		}
@@ -282,4 +284,15 @@ func (a *answer) finish(status int, payload []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(payload)))
 	a.w.WriteHeader(status)
 	_ = a.write(payload, false)
+}
+
+// abandon ends an answer that has no response: nothing may be written once the
+// request is over. After finish it does nothing.
+func (a *answer) abandon() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.finished = true
+	if a.ticker != nil {
+		a.ticker.Stop()
+	}
 }
