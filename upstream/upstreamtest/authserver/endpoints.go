@@ -1,7 +1,6 @@
 package authserver
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 const accessToken = "urn:ietf:params:oauth:token-type:access_token"
@@ -40,7 +41,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
-	code := "code-" + rand.Text()
+	code := leak.Secret("code")
 	s.codes[code] = q
 	s.given = append(s.given, code)
 	back := url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {s.Issuer()}}
@@ -184,7 +185,7 @@ func (s *Server) addRefreshToken(client string, answer map[string]any) {
 	if s.settings.NoRefreshTokens {
 		return
 	}
-	refresh := "refresh-" + rand.Text()
+	refresh := leak.Secret("refresh")
 	s.refreshing[refresh] = client
 	s.given = append(s.given, refresh)
 	answer["refresh_token"] = refresh

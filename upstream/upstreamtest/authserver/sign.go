@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 // A key signs tokens.
@@ -71,12 +73,12 @@ func (s *Server) UserToken(subject, audience string, more Claims) string {
 	return s.sign(claims)
 }
 
-// claims are those of the next token. mu is held.
+// claims are those of the next token, which is found by its mark. mu is held.
 func (s *Server) claims(subject, audience string) Claims {
 	s.issued++
 	now := s.now()
 	return Claims{"iss": s.Issuer(), "sub": subject, "aud": audience, "iat": now.Unix(), "exp": now.Add(s.life()).Unix(),
-		"jti": "token-" + strconv.Itoa(s.issued)}
+		"jti": "token-" + strconv.Itoa(s.issued), "mark": leak.Mark}
 }
 
 // sign makes a JWT under the newest key. mu is held.
