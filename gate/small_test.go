@@ -44,6 +44,17 @@ func TestZonesAndDigestsAsText(t *testing.T) {
 	}
 }
 
+func TestNothingUnclassifiedFits(t *testing.T) {
+	for c := range gate.Class(20) {
+		for ceiling := range gate.Class(20) {
+			known := gate.Unclassified < c && c <= gate.SecretAdjacent && gate.Unclassified < ceiling && ceiling <= gate.SecretAdjacent
+			if c.Fits(ceiling) && !(known && c <= ceiling) {
+				t.Errorf("class %d fits under %d", c, ceiling)
+			}
+		}
+	}
+}
+
 func TestGroups(t *testing.T) {
 	some := gate.OnlyGroups("b", "a")
 	names := some.Names()

@@ -2,6 +2,8 @@ package ledger_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -43,3 +45,24 @@ func benchmarkIntents(b *testing.B, callers int) {
 
 func BenchmarkIntents1(b *testing.B)  { benchmarkIntents(b, 1) }
 func BenchmarkIntents64(b *testing.B) { benchmarkIntents(b, 64) }
+
+// BenchmarkBareSync is what the disk itself takes: a line of the same length and
+// one sync for each call, with nothing around it.
+func BenchmarkBareSync(b *testing.B) {
+	file, err := os.Create(filepath.Join(b.TempDir(), "lines"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	template := gatetest.FullEntry()
+	line, _ := ledger.AppendLine(nil, &template, ledger.Hash{})
+	for b.Loop() {
+		if _, err := file.Write(line); err != nil {
+			b.Fatal(err)
+		}
+		if err := ledger.SyncFile(file); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "intents/s")
+}

@@ -17,6 +17,9 @@ var (
 	Decode     = decode
 )
 
+// SyncFile is how the ledger makes a file durable.
+var SyncFile = fdatasync
+
 // Hash is a shorthand.
 type Hash = gate.Digest
 
