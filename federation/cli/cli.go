@@ -75,7 +75,7 @@ func (a *app) root() *cobra.Command {
 		a.initCommand(), a.checkCommand(), a.serveCommand(), a.demoUpstreamCommand(), a.stdioCommand(),
 		a.serversCommand(), a.importCommand(), a.toolsCommand(), a.callCommand(), a.explainCommand(),
 		a.approvalsCommand(), a.auditCommand(), a.secretCommand(), a.loginCommand(), a.logoutCommand(), a.tokenCommand(),
-		a.planCommand(), a.reloadCommand(), a.importConfigCommand(), a.probeCommand(), a.doctorCommand(), a.versionCommand())
+		a.planCommand(), a.reloadCommand(), a.importConfigCommand(), a.probeCommand(), a.doctorCommand(), a.debugCommand(), a.versionCommand())
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.PersistentFlags().StringVar(&a.configPath, "config", "", "configuration `file` (default gatehouse.toml here, else $GATEHOUSE_CONFIG)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, for scripts")
@@ -83,6 +83,7 @@ func (a *app) root() *cobra.Command {
 		return usagef("%s; see: %s --help", err, c.CommandPath())
 	})
 	root.InitDefaultCompletionCmd()
+	a.completions(root)
 	return root
 }
 

@@ -83,6 +83,7 @@ func handler(api API, g *federation.Gateway, logger *slog.Logger) http.Handler {
 			_ = json.NewEncoder(w).Encode(out) // the peer may be gone; nothing depends on it
 		})
 	}
+	mux.Handle(profilePath, profiles())
 	mux.HandleFunc("/callers/{name}/mcp", func(w http.ResponseWriter, r *http.Request) {
 		next := g.HandlerFor(gate.CallerName(r.PathValue("name")))
 		if next == nil {
