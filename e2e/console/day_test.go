@@ -85,7 +85,7 @@ func TestOperatorsDay(t *testing.T) {
 	b.says(t, "#server-orders .facts", "0 of 0 enabled")
 	b.look(t, "04-tested")
 	b.click(t, "#server-orders button.main")
-	b.says(t, "#server-orders .report", "6 imported (6 new", "tools/list")
+	b.says(t, "#server-orders .report", "6 imported (6 new", "page 1")
 	b.click(t, "#server-odd button.main")
 	b.says(t, "#server-odd .report", "skipped", "no_schema")
 	b.click(t, "#server-bare button.main")

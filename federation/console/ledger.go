@@ -169,7 +169,8 @@ func summary(e *gate.Entry) string {
 		if text != "" {
 			text += ": "
 		}
-		text += control.Visible(e.Detail)
+		// An import's own summary begins with the server, which stands before this.
+		text += control.Visible(strings.TrimPrefix(e.Detail, string(e.Server)+": "))
 	}
 	return text
 }

@@ -3,6 +3,8 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"gatehouse/federation/control"
 	"gatehouse/gate"
@@ -45,9 +47,12 @@ func showNow(v *visit) error {
 	}
 	p := nowPage{Status: status, Callers: len(v.api.Callers(ctx))}
 	p.Items = append(gatewayItems(v, status), questionItems(approvals)...)
+	var atServers []item
 	for i := range servers {
-		p.Items = append(p.Items, serverItems(&servers[i])...)
+		atServers = append(atServers, serverItems(&servers[i])...)
 	}
+	slices.SortStableFunc(atServers, func(a, b item) int { return strings.Compare(a.Tone, b.Tone) }) // bad before warn
+	p.Items = append(p.Items, atServers...)
 	switch picture, err := v.flow.look(v.api.LedgerDir(), v.now()); {
 	case err != nil: // what can be seen is shown all the same
 		p.Items = append(p.Items, item{Tone: "bad", Title: "The record cannot be read", Text: control.Visible(err.Error()),

@@ -51,8 +51,9 @@ func (r *report) Bar() *bar {
 
 type serverCard struct {
 	control.Server
-	Nameless []string
-	Report   *report
+	Skipped, Vanished int
+	Nameless          []string
+	Report            *report
 }
 
 func showServers(v *visit) error {
@@ -60,9 +61,18 @@ func showServers(v *visit) error {
 	if err != nil {
 		return err
 	}
+	tools, err := v.api.Tools(v.r.Context(), "")
+	if err != nil {
+		return err
+	}
+	states := map[[2]string]int{}
+	for _, t := range tools {
+		states[[2]string{t.Server, t.State}]++
+	}
 	cards := make([]serverCard, len(servers))
 	for i, s := range servers {
-		cards[i] = serverCard{s, v.api.Nameless(v.r.Context(), s.ID), v.session.report(s.ID)}
+		cards[i] = serverCard{Server: s, Skipped: states[[2]string{s.ID, "skipped"}], Vanished: states[[2]string{s.ID, "vanished"}],
+			Nameless: v.api.Nameless(v.r.Context(), s.ID), Report: v.session.report(s.ID)}
 	}
 	v.render(http.StatusOK, "servers", "Servers", cards)
 	return nil
