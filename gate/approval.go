@@ -175,7 +175,7 @@ func (g *Gate) resumeClient(ctx context.Context, r *request, s sealed) Ruling {
 			Detail: fmt.Sprintf("question %d was put to the caller's own client, and a second person has to decide now", s.question)})
 	}
 	answer := r.answer(s, code, r.caller.Name)
-	return g.admit(ctx, r, consent{approval: s.question, by: r.caller.Name, answer: &answer})
+	return g.admit(ctx, r, consent{asked: s, by: r.caller.Name, answer: &answer})
 }
 
 // decline records an answer that is not a yes.

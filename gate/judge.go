@@ -34,6 +34,10 @@ type Call struct {
 	// SessionKey is the unguessable session id, where there are sessions. An
 	// approval is good in its own session only. It is never recorded.
 	SessionKey string
+
+	// Current returns what holds at the moment it is called. Submit uses it to
+	// judge a call again that may have waited; nil: the call is judged once.
+	Current func() (Snapshot, *Caller)
 }
 
 // raw is the bytes that are judged, shown, digested and sent.

@@ -37,7 +37,7 @@ func (m *memory) recall(now time.Time, b binding) (consent, bool) {
 	if !ok || !now.Before(k.until) {
 		return consent{}, false
 	}
-	return consent{by: k.by, note: fmt.Sprintf("covered by approval %d until %s", k.approval, clockText(k.until))}, true
+	return consent{by: k.by, note: fmt.Sprintf("covered by approval %d until %s", k.asked.question, clockText(k.until))}, true
 }
 
 func (m *memory) forget(now time.Time) {

@@ -303,7 +303,7 @@ func (g *Gate) resumeConsole(ctx context.Context, r *request, s sealed) Ruling {
 	state, by, record := g.pending.look(a)
 	switch state {
 	case stateApproved:
-		return g.admit(ctx, r, consent{approval: s.question, by: by})
+		return g.admit(ctx, r, consent{asked: s, by: by})
 	case stateDenied:
 		why := declined(answerDenied, s)
 		why.Record = record

@@ -2,8 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 )
 
@@ -38,7 +36,9 @@ type request struct {
 
 // Submit judges one call against one snapshot. A first call of a tool that
 // needs approval comes back as a Question; the answer is submitted with the
-// question's state, and is judged again on the snapshot of that moment.
+// question's state, and is judged again on the snapshot of that moment. A call
+// that waits for a slot is judged again before its intent, on what call.Current
+// returns; from the intent on it finishes under what it was judged on.
 func (g *Gate) Submit(ctx context.Context, s Snapshot, c *Caller, call Call) Ruling {
 	r := g.request(s, c, call)
 	r.Decision = Judge(s, c, call, r.settings.Enforcement)
@@ -74,72 +74,6 @@ func (g *Gate) request(s Snapshot, c *Caller, call Call) *request {
 	// What has no canonical form has no digest; a call with it is refused.
 	r.arguments, _ = g.digest(r.raw)
 	return r
-}
-
-// A consent is why check 9 is passed: nobody had to be asked (the zero value),
-// or somebody said yes.
-type consent struct {
-	approval uint64 // the question, to be used up with the intent
-	by       CallerName
-	note     string
-	answer   *Entry // written together with the intent, when it is not on record yet
-}
-
-// admit is the end of a good call: a slot, the intent on disk, the permit.
-func (g *Gate) admit(ctx context.Context, r *request, yes consent) Ruling {
-	release, short := g.budget.enter(ctx, r.caller, r.Tool)
-	if short == nil && ctx.Err() != nil {
-		release()
-		short = gone()
-	}
-	if short != nil {
-		// An approval stays good for another try; its call was charged when asked.
-		if yes.approval == 0 {
-			g.budget.refund(r.caller, r.Tool)
-		}
-		return g.refuse(ctx, r, *short)
-	}
-	intent := r.entry(KindIntent)
-	intent.Approval, intent.AnsweredBy, intent.Detail = yes.approval, yes.by, yes.note
-	entries := []*Entry{&intent}
-	if yes.answer != nil {
-		entries = []*Entry{yes.answer, &intent}
-	}
-	if err := g.write(ctx, entries...); err != nil {
-		release()
-		return g.unrecorded(ctx, r, yes, err)
-	}
-	if yes.answer != nil {
-		g.pending.remove(yes.approval)
-	}
-	if keep := r.Tool.ApprovalMemory; yes.approval != 0 && keep > 0 {
-		now := g.now()
-		g.memory.keep(r.binding(), yes, now.Add(keep))
-		g.clock.set(now, now.Add(keep))
-	}
-	return Ruling{Permit: &Permit{&grant{
-		order:   Order{Tool: r.Tool, Caller: r.caller, Arguments: r.raw, Record: intent.Number, Session: r.call.Session},
-		intent:  intent,
-		expires: g.now().Add(permitLife),
-		now:     g.now,
-		release: release,
-	}}}
-}
-
-func gone() *Refusal {
-	return &Refusal{Verdict: Cancelled, Reason: CallerGone, Detail: "the caller hung up before there was a permit"}
-}
-
-// unrecorded is what becomes of a call whose intent could not be written.
-func (g *Gate) unrecorded(ctx context.Context, r *request, yes consent, err error) Ruling {
-	if errors.Is(err, ErrSpent) {
-		return g.refuse(ctx, r, Refusal{Reason: ApprovalInvalid,
-			Detail: fmt.Sprintf("approval %d was used before", yes.approval)})
-	}
-	if yes.approval == 0 {
-		g.budget.refund(r.caller, r.Tool)
-	}
-	return Ruling{Refusal: unwritable(err)}
 }
 
 // unwritable is the one refusal that is not on record.
