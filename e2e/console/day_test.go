@@ -69,6 +69,10 @@ func TestOperatorsDay(t *testing.T) {
 	// An empty installation says what it lacks.
 	b.goTo(t, "/console/")
 	b.says(t, "main", "No server is declared yet", "Nothing waits")
+	b.do(t, chromedp.KeyEvent("\t"))
+	if at := evaluate[string](t, b, `document.activeElement.textContent`); at != "Skip to the content" {
+		t.Errorf("the first stop of the keyboard is %q", at)
+	}
 	b.look(t, "02-empty")
 	servers := []rig.Upstream{{ID: "orders", URL: desk.URL}, {ID: "vault", URL: desk.URL, Class: "secret_adjacent"},
 		{ID: "odd", URL: hostile(t)}, {ID: "bare", URL: desk.URL, Class: rig.Unclassified}}

@@ -84,7 +84,7 @@ func TestSignIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		failures := r.entries(gate.KindAuthFailure)
-		if len(failures) != before+1 || failures[before].Reason != test.reason || failures[before].Via != federation.Console {
+		if len(failures) != before+1 || failures[before].Reason != "console_"+test.reason {
 			t.Errorf("%s: on record are %+v", name, failures[before:])
 		}
 	}
