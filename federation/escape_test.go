@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -93,32 +93,31 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A defectiveWriter panics in the middle of a response, as a defect of ours would.
-type defectiveWriter struct{ http.ResponseWriter }
-
-func (defectiveWriter) Write([]byte) (int, error) { panic("a defect with a secret in it") }
-
-func (w defectiveWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// A panic after the permit, here while the upstream tells its progress, is an
-// outcome: that of a call of which nobody knows how it ended. It costs its own
-// request and nothing else.
+// A panic after the permit, here in the client when the upstream has answered,
+// is an outcome: that of a call of which nobody knows how it ended. It costs its
+// own request and nothing else.
 func TestPanicAfterThePermitIsOnRecord(t *testing.T) {
-	r := newRig(t, sessioned, "requires_approval = false", "")
-	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		r.g.Handler().ServeHTTP(defectiveWriter{w}, hr)
-	}))
-	defer broken.Close()
+	var answered atomic.Bool
+	r := newRig(t, recent, "requires_approval = false", "", func(r *rig) {
+		r.now = func() time.Time {
+			if answered.Load() && strings.Contains(string(debug.Stack()), "upstream.(*operation).leg") {
+				panic("a defect with a secret in it")
+			}
+			return time.Now()
+		}
+	})
 	c := r.connect("alice", "2025-11-25", `{}`)
-	whole := r.front
-	r.front = broken
-	const meta = `"progressToken":"p","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`
+	r.upstream.On("tools/call", func(x *upstreamtest.Exchange) {
+		answered.Store(true)
+		x.Result(`{"resultType":"complete","content":[]}`)
+	})
 	for _, x := range []struct {
 		meta   string
 		header map[string]string
 	}{
 		{`"progressToken":"p"`, c.header()},
-		{meta, map[string]string{headerVersion: modernVersion, headerMethod: "tools/call", headerName: "mcp_up_count"}},
+		{`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`,
+			map[string]string{headerVersion: modernVersion, headerMethod: "tools/call", headerName: "mcp_up_count"}},
 	} {
 		res, err := r.request(context.Background(), "alice", http.MethodPost,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp_up_count","arguments":{},"_meta":{`+x.meta+`}}}`, x.header)
@@ -129,15 +128,19 @@ func TestPanicAfterThePermitIsOnRecord(t *testing.T) {
 		if err == nil {
 			t.Error("the caller was told that all is well")
 		}
+		answered.Store(false)
 	}
-	r.front = whole
 	for _, o := range r.entries(gate.KindOutcome, 2) {
 		if o.Verdict != gate.OutcomeUnknown || o.Reason != "panic" || strings.Contains(o.Detail, "secret") {
 			t.Errorf("on record: %+v", o)
 		}
 	}
+	if n := r.upstream.Count("tools/call"); n != 2 {
+		t.Errorf("%d calls were sent, want 2", n)
+	}
+	r.upstream.On("tools/call", nil)
 	if x := r.modern("alice", "tools/call", echo, `{}`); x.verdict() != "ok" {
-		t.Errorf("the next call: %s", x.raw)
+		t.Errorf("the next request: %s", x.raw)
 	}
 }
 
