@@ -28,7 +28,7 @@ var direction = map[string][]string{
 	"federation/config":                 {"upstream", "gate"},
 	"federation/plan":                   {"federation/config", "upstream", "gate"},
 	"federation/clientfile":             {"federation/config", "gate"},
-	"federation/demo":                   {"gate"},
+	"federation/demo":                   {"upstream/upstreamtest", "gate"},
 	"federation/metrics":                {"gate"},
 	"federation/probe":                  {"federation/catalog", "upstream", "gate"},
 	"upstream":                          {"gate"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"gatehouse/federation/demo"
 	"gatehouse/federation/state"
 	"gatehouse/gate"
+	"gatehouse/upstream/upstreamtest"
 )
 
 // drainTimeout bounds the end of a daemon beyond what its servers' budgets allow.
@@ -155,12 +157,15 @@ func (a *app) nextStep(g *federation.Gateway) string {
 
 func (a *app) demoUpstreamCommand() *cobra.Command {
 	var address, hostile string
+	var on []string
 	c := &cobra.Command{
 		Use:   "demo-upstream",
 		Short: "Run the demo upstream alone, on loopback, in both eras",
-		Args:  nothing,
+		Long: "Runs the demo upstream alone, on loopback, in both eras. With --hostile it breaks one\n" +
+			"rule of the protocol, for seeing what a client makes of it:\n\n" + hostileHelp(),
+		Args: nothing,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := demo.Start(address, a.version, hostile)
+			s, err := demo.Start(address, a.version, hostile, on...)
 			if err != nil {
 				return err
 			}
@@ -174,16 +179,15 @@ func (a *app) demoUpstreamCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&address, "listen", demo.Address, "loopback `address`")
-	c.Flags().StringVar(&hostile, "hostile", "", "misbehave in one `kind` of way: "+hostileHelp())
+	c.Flags().StringVar(&hostile, "hostile", "", "misbehave in one `kind` of way, see above")
+	c.Flags().StringSliceVar(&on, "hostile-on", nil, "with --hostile, in answer to this `method` only, for example tools/call")
 	return c
 }
 
-func hostileHelp() (help string) {
-	for i, kind := range demo.HostileKinds() {
-		if i > 0 {
-			help += "; "
-		}
-		help += kind[0] + " (" + kind[1] + ")"
+func hostileHelp() string {
+	var help strings.Builder
+	for _, kind := range upstreamtest.HostileKinds() {
+		fmt.Fprintf(&help, "  %-20s %s\n", kind, upstreamtest.HostileSummary(kind))
 	}
-	return help
+	return help.String()
 }

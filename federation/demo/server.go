@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/server"
+
+	"gatehouse/upstream/upstreamtest"
 )
 
 // Address is where the demo upstream listens unless told otherwise, and what
@@ -22,13 +25,21 @@ const Path = "/mcp"
 // maxBody is more than any of the demo's tools can use.
 const maxBody = 1 << 20
 
+// faulty stands a kind of misbehaviour before next; "" is none.
+func faulty(next http.Handler, hostile string, on []string) (http.Handler, error) {
+	if hostile == "" {
+		return next, nil
+	}
+	h := upstreamtest.Misbehave(hostile, next, on...)
+	if h == nil {
+		return nil, fmt.Errorf("unknown kind %q of misbehaviour (want %s)", hostile, strings.Join(upstreamtest.HostileKinds(), ", "))
+	}
+	return h, nil
+}
+
 // newHandler serves the demo upstream at Path. The endpoint behind it has to be
 // shut down.
-func newHandler(version, hostile string) (http.Handler, *server.StreamableHTTPServer, error) {
-	misbehave, ok := misbehaviours[hostile]
-	if !ok {
-		return nil, nil, fmt.Errorf("unknown kind %q of misbehaviour (want %s)", hostile, kindList())
-	}
+func newHandler(version, hostile string, on []string) (http.Handler, *server.StreamableHTTPServer, error) {
 	mcpServer := server.NewMCPServer("Gatehouse demo", version,
 		server.WithToolCapabilities(false),
 		server.WithRecovery(),
@@ -44,7 +55,11 @@ func newHandler(version, hostile string) (http.Handler, *server.StreamableHTTPSe
 		server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
 	mux := http.NewServeMux()
 	mux.Handle(Path, endpoint)
-	return http.MaxBytesHandler(noPages(misbehave.wrap(mux)), maxBody), endpoint, nil
+	handler, err := faulty(mux, hostile, on)
+	if err != nil {
+		return nil, nil, errors.Join(err, endpoint.Shutdown(context.Background()))
+	}
+	return http.MaxBytesHandler(noPages(handler), maxBody), endpoint, nil
 }
 
 // noPages turns web pages away, which the library leaves to its user: only they
@@ -68,8 +83,10 @@ type Server struct {
 }
 
 // Start listens on address, which must be loopback: the demo asks nobody who
-// they are. Hostile names one of HostileKinds; "" behaves. Close ends it.
-func Start(address, version, hostile string) (*Server, error) {
+// they are. Hostile is one of upstreamtest.HostileKinds, "" behaves; on are the
+// only methods in whose answer it misbehaves, none of them means wherever the
+// kind can show. Close ends it.
+func Start(address, version, hostile string, on ...string) (*Server, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("listen address %q: want host:port, for example %q", address, Address)
@@ -77,7 +94,7 @@ func Start(address, version, hostile string) (*Server, error) {
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil, fmt.Errorf("listen address %q: the demo upstream asks for no credentials and listens on loopback only", address)
 	}
-	handler, endpoint, err := newHandler(version, hostile)
+	handler, endpoint, err := newHandler(version, hostile, on)
 	if err != nil {
 		return nil, err
 	}

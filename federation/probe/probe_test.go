@@ -84,24 +84,19 @@ func TestWellBehavedServersAreClean(t *testing.T) {
 	}
 }
 
-// TestDemoKindsAreFound sees that every way in which the demo can misbehave is
-// reported under the rule that it breaks.
-func TestDemoKindsAreFound(t *testing.T) {
-	want := map[string]string{
-		"array": "result", "big-header": "header_size", "bomb": "content_type", "both": "result_or_error", "deep": "depth",
-		"drop": "answer", "duplicate-keys": "duplicate_keys", "endless": "list_ends", "escapes": "tool_name_hidden",
-		"hang": "time", "invalid-utf8": "utf8", "oversize": "size", "redirect": "redirect", "rug-pull": "same_list",
-		"silent": "time", "trickle": "time", "twice": "one_response", "wrong-id": "id",
-	}
+// TestKindsAreFoundInEitherEra sees that what the demo spoils is found in the
+// requests of both eras.
+func TestKindsAreFoundInEitherEra(t *testing.T) {
 	behaved := rules(run(t, start(t, "")).Departures())
-	for _, kind := range demo.HostileKinds() {
-		t.Run(kind[0], func(t *testing.T) {
+	for kind, want := range map[string]string{"both-branches": "result_or_error", "duplicate-key": "duplicate_keys",
+		"redirect-foreign": "redirect", "rug-pull": "same_list", "escapes": "tool_name_hidden"} {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			report := runFor(t, start(t, kind[0]), want[kind[0]])
+			report := run(t, start(t, kind))
 			found := rules(report.Departures())
-			if !slices.Contains(found, want[kind[0]]) || slices.Contains(behaved, want[kind[0]]) {
+			if !slices.Contains(found, want) || slices.Contains(behaved, want) {
 				describe(t, report.Departures())
-				t.Errorf("broken rules %v, want %q among them", found, want[kind[0]])
+				t.Errorf("broken rules %v, want %q among them", found, want)
 			}
 		})
 	}
@@ -153,7 +148,7 @@ func TestPlayedKindsAreFound(t *testing.T) {
 		"content-object": "", "content-null": "", "unauthorized": "",
 		// These are allowed; but such a server looks at no header.
 		"stays-open": "version_header", "changed-flood": "version_header",
-		"invalid-utf8": "utf8",
+		"invalid-utf8": "utf8", "rug-pull": "same_list", "escapes": "tool_name_hidden",
 	}
 	for _, kind := range upstreamtest.HostileKinds() {
 		t.Run(kind, func(t *testing.T) {

@@ -17,7 +17,8 @@ type Exchange struct {
 	server    *Server
 	state     *session // of the request's session, nil without one
 	http      *http.Request
-	streaming bool // the event stream has begun
+	streaming bool   // the event stream has begun
+	proper    func() // answers as a server that behaves
 }
 
 // Gone is closed when the client has hung up.

@@ -32,7 +32,15 @@ var work = []string{"tools/list", "tools/call"}
 func HostileKinds() []string { return slices.Sorted(maps.Keys(misdeeds())) }
 
 // HostileSummary says in a few words what a kind does; "" for an unknown one.
-func HostileSummary(kind string) string { return misdeeds()[kind].what }
+func HostileSummary(kind string) string { return summaries()[kind] }
+
+var summaries = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for kind, m := range misdeeds() {
+		all[kind] = m.what
+	}
+	return all
+})
 
 // Hostile returns a server of the 2025 era that misbehaves in one way, or nil
 // for a kind that HostileKinds does not list.
@@ -76,7 +84,7 @@ func Misdeed(kind, method string) Script {
 // misdeeds are made anew for each server, since some of them count.
 func misdeeds() map[string]misdeed {
 	all := map[string]misdeed{}
-	for _, group := range []map[string]misdeed{envelopes(), bodies(), listings(), streams(), handshakes(), statuses()} {
+	for _, group := range []map[string]misdeed{envelopes(), bodies(), listings(), definitions(), streams(), handshakes(), statuses()} {
 		maps.Copy(all, group)
 	}
 	return all
@@ -89,11 +97,11 @@ func reply(text string) Script {
 }
 
 func (x *Exchange) fill(text string) string {
-	return strings.NewReplacer("ID", string(x.ID), "RESULT", x.proper()).Replace(text)
+	return strings.NewReplacer("ID", string(x.ID), "RESULT", x.result()).Replace(text)
 }
 
-// proper is a result that the method allows.
-func (x *Exchange) proper() string {
+// result is one that the method allows.
+func (x *Exchange) result() string {
 	if x.Method == "tools/list" {
 		return `{"tools":[` + Tools()[0].Definition + `]}`
 	}

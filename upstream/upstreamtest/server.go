@@ -151,6 +151,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	}
 	script := s.record(r)
 	x := &Exchange{Request: r, Writer: w, server: s, http: hr}
+	x.proper = func() { s.Answer(x) }
 	if s.OnRequest != nil {
 		s.OnRequest(&x.Request)
 	}
@@ -191,23 +192,29 @@ func read(w http.ResponseWriter, hr *http.Request) (Request, bool) {
 	if len(body) == 0 {
 		return r, true
 	}
-	if err := rawjson.Check(body); err != nil || !rawjson.IsObject(body) {
-		http.Error(w, "not one JSON object", http.StatusBadRequest)
+	if complaint := r.parse(); complaint != "" {
+		http.Error(w, complaint, http.StatusBadRequest)
 		return r, false
 	}
-	members, err := rawjson.Object(body)
+	return r, true
+}
+
+// parse finds the message in the body and says what keeps it from being one.
+func (r *Request) parse() (complaint string) {
+	if err := rawjson.Check(r.Body); err != nil || !rawjson.IsObject(r.Body) {
+		return "not one JSON object"
+	}
+	members, err := rawjson.Object(r.Body)
 	if err != nil {
-		http.Error(w, "not one JSON object", http.StatusBadRequest)
-		return r, false
+		return "not one JSON object"
 	}
 	r.ID, _ = rawjson.Get(members, "id")
 	r.Params, _ = rawjson.Get(members, "params")
 	method, _ := rawjson.Get(members, "method")
 	if r.Method, err = rawjson.String(method); err != nil || r.Method == "" {
-		http.Error(w, "no method", http.StatusBadRequest)
-		return r, false
+		return "no method"
 	}
-	return r, true
+	return ""
 }
 
 // list answers tools/list for both eras; extra goes in front of the members.
