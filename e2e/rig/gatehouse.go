@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 // A Caller is one [[caller]] of a configuration.
@@ -38,6 +39,7 @@ type Settings struct {
 	ApprovalTimeout string // 5m when empty
 	Callers         []Caller
 	Servers         []Upstream
+	Extra           string // further tables
 }
 
 // A Gatehouse is the binary under test with a folder, a configuration and
@@ -55,6 +57,7 @@ type Gatehouse struct {
 func New(t *testing.T, s Settings) *Gatehouse {
 	t.Helper()
 	g := &Gatehouse{Dir: t.TempDir(), binary: Binary(t), port: FreePort(t), tokens: map[string]string{}}
+	leak.Keep(t, g.Dir, identity)
 	g.Config = filepath.Join(g.Dir, "gatehouse.toml")
 	g.Base = fmt.Sprintf("http://127.0.0.1:%d", g.port)
 	g.URL = g.Base + "/mcp"
@@ -91,6 +94,7 @@ func (g *Gatehouse) Configure(t *testing.T, s Settings) {
 		}
 		fmt.Fprintf(&b, "%s\n", lines(u.Extra))
 	}
+	b.WriteString(lines(s.Extra))
 	if err := os.WriteFile(g.Config, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +109,27 @@ func lines(s string) string {
 
 func (g *Gatehouse) token(caller string) string {
 	if g.tokens[caller] == "" {
-		g.tokens[caller] = "gh_" + rand.Text()
+		g.tokens[caller] = leak.Token()
 	}
 	return g.tokens[caller]
 }
+
+// identity is the file that opens the vault, the only one of the folder with a
+// secret in it.
+const identity = "vault.age"
+
+// Vault makes an identity for the vault and returns the table that names it.
+func (g *Gatehouse) Vault(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(g.Dir, identity)
+	if err := os.WriteFile(path, []byte(vaultKey), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("[vault]\nidentity = \"file:%s\"\n", path)
+}
+
+// vaultKey opens the vaults of the tests, which live for seconds.
+const vaultKey = "AGE-SECRET-KEY-16N8A6AKNPSM995A0TR32K9JEKXJU49WQDTLST4MPTD86XHKH2EHSQJNPTS\n"
 
 // Token returns the token of a caller of the configuration.
 func (g *Gatehouse) Token(t *testing.T, caller string) string {
@@ -122,7 +143,7 @@ func (g *Gatehouse) Token(t *testing.T, caller string) string {
 // Serve starts the daemon and returns when it is ready.
 func (g *Gatehouse) Serve(t *testing.T) *Process {
 	t.Helper()
-	g.daemon = Start(t, "gatehouse serve", g.port, nil, g.binary, "serve", "--config", g.Config)
+	g.daemon = Start(t, "gatehouse serve", g.port, nil, g.binary, "serve", "--debug", "--config", g.Config)
 	var last string
 	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(30 * time.Millisecond) {
 		response, err := http.Get(g.Base + "/readyz")

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 // ready bounds how long a process may take until it accepts connections; Node
@@ -51,6 +53,7 @@ func Start(t *testing.T, name string, port int, env []string, command ...string)
 	}()
 	t.Cleanup(func() {
 		p.Kill()
+		leak.Write(t, name+".out", p.Output())
 		if t.Failed() {
 			t.Logf("%s said:\n%s", name, p.Output())
 		}
@@ -90,6 +93,19 @@ func (p *Process) Stop(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// Dump has the process end with a dump of all that runs, and returns what it has
+// written.
+func (p *Process) Dump(t *testing.T) string {
+	t.Helper()
+	p.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-p.ended:
+	case <-time.After(ready):
+		t.Errorf("%s still runs %s after SIGQUIT", p.Name, ready)
+	}
+	return p.Output()
+}
+
 // Output returns what the process has written so far.
 func (p *Process) Output() string { return p.output.String() }
 
@@ -127,6 +143,7 @@ func Run(t *testing.T, stdin string, command ...string) Result {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s: %v", strings.Join(command, " "), err)
 	}
+	leak.Write(t, "commands.out", stdout.String()+stderr.String())
 	return Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
 }
 

@@ -30,12 +30,15 @@ func Secret(kind string) string { return kind + "-" + Mark + "-" + rand.Text() }
 // Token makes a caller's token, in the form of those that gatehouse makes.
 func Token() string { return "gh_" + Mark + rand.Text() }
 
+// Kept reports whether what tests leave behind is kept.
+func Kept() bool { return os.Getenv(KeepVariable) != "" }
+
 // Keep copies what is in dir when the test is over, except files of the names
 // given: those that hold a secret because the operator put it there. Call it
 // before anything starts that writes to dir, so that it has ended by then.
 func Keep(t testing.TB, dir string, except ...string) {
 	t.Helper()
-	if os.Getenv(KeepVariable) == "" {
+	if !Kept() {
 		return
 	}
 	t.Cleanup(func() {
@@ -59,7 +62,7 @@ func Keep(t testing.TB, dir string, except ...string) {
 // one behind the other.
 func Write(t testing.TB, name, text string) {
 	t.Helper()
-	if os.Getenv(KeepVariable) == "" {
+	if !Kept() {
 		return
 	}
 	if err := write(t, name, []byte(text)); err != nil {
@@ -84,7 +87,7 @@ func write(t testing.TB, name string, content []byte) error {
 func Logger(t testing.TB) *slog.Logger {
 	t.Helper()
 	var out io.Writer = io.Discard
-	if os.Getenv(KeepVariable) != "" {
+	if Kept() {
 		f, err := create(t, "debug.log")
 		if err != nil {
 			t.Fatal(err)
