@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/federation/caller"
 	"gatehouse/gate"
 	"gatehouse/upstream/upstreamtest"
 	"gatehouse/upstream/upstreamtest/authserver"
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 // ourAudience is whom tokens for the gateway are meant for.
@@ -61,9 +61,10 @@ func newAuthRig(t testing.TB, profile upstreamtest.Profile, oidcKeys, serverKeys
 	t.Helper()
 	r := &authRig{auth: authserver.New(t), log: &lockedBuffer{}}
 	r.rig = &rig{t: t, upstream: upstreamtest.New(profile), tokens: map[string]string{}, dir: t.TempDir()}
-	r.auth.AddClient("gatehouse", "client-secret-7d1e")
+	secret := leak.Secret("client")
+	r.auth.AddClient("gatehouse", secret)
 	r.records = authserver.NewResource(t, r.auth, "mcp-api", r.upstream)
-	t.Setenv("COMPANY_CLIENT", "client-secret-7d1e")
+	t.Setenv("COMPANY_CLIENT", secret)
 	t.Setenv("ALICE_SUBJECT", r.auth.UserToken("alice", "sign-in", nil))
 	t.Setenv("BOB_SUBJECT", r.auth.UserToken("bob", "sign-in", nil))
 	t.Setenv("RECORDS_DISCOVERY", r.auth.UserToken("importer", "mcp-api", nil))
@@ -113,9 +114,9 @@ allowed_audiences = ["mcp-api"]
 allowed_scopes = ["records.read"]
 `, r.auth.Issuer(), ourAudience, oidcKeys, r.auth.TokenEndpoint(), anna)
 	for _, name := range []string{"alice", "bob", "root"} {
-		token, digest := caller.NewToken()
+		token := leak.Token()
 		r.tokens[name] = token
-		fmt.Fprintf(&file, "[[caller]]\nname = %q\ntoken = \"sha256:%s\"\nadmin = true\ntrust_zone = \"local\"\nmax_calls_per_minute = 0\n", name, digest)
+		fmt.Fprintf(&file, "[[caller]]\nname = %q\ntoken = \"sha256:%s\"\nadmin = true\ntrust_zone = \"local\"\nmax_calls_per_minute = 0\n", name, gate.DigestOf([]byte(token)))
 	}
 	fmt.Fprintf(&file, `
 [[server]]
@@ -135,6 +136,7 @@ discovery_credential = "env:RECORDS_DISCOVERY"
 	r.now = r.clock
 	r.auth.Configure(func(s *authserver.Settings) { s.Now = r.clock })
 	r.logger = slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	t.Cleanup(func() { leak.Write(t, "debug.log", r.log.String()) })
 	r.open(file.String())
 	if _, err := r.g.Import(t.Context(), "records", false); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,8 @@ const (
 // authFailures counts refused tokens per address, so that guessing is slow and
 // a flood of guesses is one entry a second and not one fsync each.
 type authFailures struct {
-	now func() time.Time
+	now    func() time.Time
+	record func(host, reason string, count int)
 
 	mu      sync.Mutex
 	sources map[string]*source
@@ -26,54 +27,77 @@ type authFailures struct {
 type source struct {
 	since   time.Time // start of the second that is being counted
 	seen    int
-	skipped int // not recorded yet
+	skipped int    // not recorded yet
+	reason  string // of the last of those
 }
 
-func newAuthFailures(now func() time.Time) *authFailures {
-	return &authFailures{now: now, sources: map[string]*source{}}
+func newAuthFailures(now func() time.Time, record func(host, reason string, count int)) *authFailures {
+	return &authFailures{now: now, record: record, sources: map[string]*source{}}
 }
 
-// note counts one refused token and calls record when it, with those that were
-// only counted before it, is to be recorded. It reports false when the address
-// has used up its share.
-func (f *authFailures) note(r *http.Request, record func(count int)) bool {
+// note counts one refused token and records it, together with those that were
+// only counted before it. It reports false when the address has used up its
+// share, and counts on.
+func (f *authFailures) note(r *http.Request, reason string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now, host := f.now(), remoteHost(r)
-	s := f.sources[host]
-	if s == nil {
-		if len(f.sources) >= failureSources {
-			f.forget(now)
-		}
-		if len(f.sources) >= failureSources {
-			host = "" // more addresses than we tell apart: they share one account
-			if s = f.sources[host]; s == nil {
-				s = &source{since: now}
-			}
-		} else {
-			s = &source{since: now}
-		}
-		f.sources[host] = s
-	}
+	now := f.now()
+	host, s := f.source(remoteHost(r), now)
 	if now.Sub(s.since) >= time.Second {
 		s.since, s.seen = now, 0
 	}
-	s.seen++
-	if s.seen > failureBurst {
-		s.skipped++
+	if s.seen++; s.seen > failureBurst {
+		s.skipped, s.reason = s.skipped+1, reason
 		return false
 	}
-	record(s.skipped + 1)
+	f.record(host, reason, s.skipped+1)
 	s.skipped = 0
 	return true
+}
+
+// source finds the account of an address. Addresses beyond those that are told
+// apart share one. mu is held.
+func (f *authFailures) source(host string, now time.Time) (string, *source) {
+	if f.sources[host] == nil && len(f.sources) >= failureSources {
+		f.forget(now)
+		if len(f.sources) >= failureSources {
+			host = "many addresses"
+		}
+	}
+	s := f.sources[host]
+	if s == nil {
+		s = &source{since: now}
+		f.sources[host] = s
+	}
+	return host, s
+}
+
+// flush records what was counted and is over, so that a flood that ended is on
+// record without another refusal.
+func (f *authFailures) flush() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forget(f.now())
+	for host, s := range f.sources {
+		f.settle(host, s)
+	}
 }
 
 // forget drops the addresses that have been quiet. mu is held.
 func (f *authFailures) forget(now time.Time) {
 	for host, s := range f.sources {
 		if now.Sub(s.since) > time.Minute {
+			f.settle(host, s)
 			delete(f.sources, host)
 		}
+	}
+}
+
+// settle records what was only counted. mu is held.
+func (f *authFailures) settle(host string, s *source) {
+	if s.skipped > 0 {
+		f.record(host, s.reason, s.skipped)
+		s.skipped = 0
 	}
 }
 

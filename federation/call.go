@@ -43,7 +43,6 @@ type invocation struct {
 	holder      string // whose kept upstream sessions these are
 	request     string // JSON-RPC id, for the record
 	traceParent string
-	traceState  string
 	inbound     credential.Secret // the verified token, for grants that exchange it
 
 	known *settings // those that caller is known by; nil: not looked up since they came in
@@ -63,13 +62,20 @@ type reply struct {
 func (g *Gateway) invoke(ctx context.Context, inv *invocation) reply {
 	if inv.name == catalog.CallTool && g.offered(inv) {
 		if fault := inv.unwrap(); fault != nil {
-			return reply{failure: fault, verdict: gate.Refused}
+			refusal := g.Gate.Deny(ctx, g.Catalog.Snapshot(), inv.caller, inv.call(), gate.InvalidArguments, fault.message)
+			return reply{failure: fault, verdict: gate.Refused, record: refusal.Record}
 		}
 	}
 	for {
 		snapshot, set := g.standing()
 		g.recognize(ctx, inv, set)
-		ruling := g.Gate.Submit(ctx, snapshot, inv.caller, inv.call())
+		call := inv.call()
+		call.Current = func() (gate.Snapshot, *gate.Caller) {
+			snapshot, set = g.standing()
+			g.recognize(ctx, inv, set)
+			return snapshot, inv.caller
+		}
+		ruling := g.Gate.Submit(ctx, snapshot, inv.caller, call)
 		switch {
 		case ruling.Permit != nil:
 			return g.perform(ctx, inv, set, ruling.Permit)
@@ -162,7 +168,7 @@ func (g *Gateway) perform(ctx context.Context, inv *invocation, set *settings, p
 		return r
 	}
 	result, err := g.Upstream.Call(ctx, permit, upstream.CallOptions{Progress: inv.progress, Holder: inv.holder,
-		TraceParent: inv.traceParent, TraceState: inv.traceState, CallerToken: inv.inbound, Fleet: &set.fleet})
+		TraceParent: inv.traceParent, CallerToken: inv.inbound, Fleet: &set.fleet})
 	if err != nil {
 		r, outcome = failed(inv, permit, err)
 		return r
@@ -269,19 +275,20 @@ func (g *Gateway) newInvocation(r *http.Request, who *gate.Caller, m *message, e
 	if token, presented := bearer(r); presented {
 		inv.inbound = credential.SecretString(token)
 	}
-	inv.traceParent, inv.traceState = traceContext(r, m)
+	inv.traceParent = traceContext(r, m)
 	return inv, nil
 }
 
 // answerCall runs an invocation and writes its end.
 func (g *Gateway) answerCall(ctx context.Context, a *answer, m *message, inv *invocation) {
 	began := g.now()
-	inv.progress = relay(a, m)
+	progress, stop := relay(a, m)
+	inv.progress = progress
 	if inv.progress != nil || a.streams {
 		a.keepAlive()
 	}
 	defer a.abandon() // where invoke panics
-	r := g.invoke(ctx, inv)
+	r := g.invokeThen(ctx, inv, stop)
 	g.finished(inv, &r, g.now().Sub(began))
 	status := http.StatusOK
 	var body []byte
@@ -304,27 +311,64 @@ func (g *Gateway) answerCall(ctx context.Context, a *answer, m *message, inv *in
 	a.finish(status, body)
 }
 
+// progressQueue is how many notices of progress wait for a slow caller; what
+// comes while it is full is left out.
+const progressQueue = 64
+
 // relay passes an upstream's progress to the caller under the caller's own
-// token. nil when the caller gave none or takes no stream.
-func relay(a *answer, m *message) func([]byte) {
+// token. The notices are written by a goroutine of their own, because a caller
+// who does not read must not hold up the upstream's answer: the time would be
+// taken from the operation's budget, and the outcome would depend on who
+// listens. stop waits for what is being written; nothing may be offered after
+// it. offer is nil when the caller gave no token or takes no stream.
+func relay(a *answer, m *message) (offer func([]byte), stop func()) {
 	token, _ := rawjson.Get(m.meta, "progressToken")
 	if !a.streams || token == nil || !rawjson.IsString(token) && !safeID(token) {
-		return nil
+		return nil, func() {}
 	}
-	return func(params []byte) {
-		members, err := rawjson.Object(params)
-		if err != nil {
+	queue, done := make(chan []byte, progressQueue), make(chan struct{})
+	started := false
+	offer = func(params []byte) {
+		notice := progressNotice(token, params)
+		if notice == nil {
 			return
 		}
-		b := append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`), token...)
-		for _, p := range members {
-			switch p.Key {
-			case "progress", "total", "message":
-				b = append(append(append(append(b, ','), p.Name...), ':'), p.Value...)
-			}
+		if !started { // offers come one after the other
+			started = true
+			go func() { // ended and waited for by stop
+				defer close(done)
+				for notice := range queue {
+					_ = a.event(notice) // a caller who left misses progress and nothing else
+				}
+			}()
 		}
-		_ = a.event(append(b, "}}"...)) // a caller who left misses progress and nothing else
+		select {
+		case queue <- notice:
+		default:
+		}
 	}
+	return offer, func() {
+		close(queue)
+		if started {
+			<-done
+		}
+	}
+}
+
+// progressNotice is the notification for a caller's token, nil when params are none.
+func progressNotice(token, params []byte) []byte {
+	members, err := rawjson.Object(params)
+	if err != nil {
+		return nil
+	}
+	b := append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`), token...)
+	for _, p := range members {
+		switch p.Key {
+		case "progress", "total", "message":
+			b = append(append(append(append(b, ','), p.Name...), ':'), p.Value...)
+		}
+	}
+	return append(b, "}}"...)
 }
 
 // callModern runs one tools/call of 2026-07-28. Closing the response cancels it.
@@ -340,6 +384,7 @@ func (g *Gateway) callModern(w http.ResponseWriter, r *http.Request, who *gate.C
 		}
 	}
 	if fault != nil {
+		g.recordFault(r, who, &faultyMessage{text: fault.message, id: m.id})
 		writeEraError(w, modern, m.id, fault)
 		return
 	}
@@ -350,6 +395,12 @@ func (g *Gateway) callModern(w http.ResponseWriter, r *http.Request, who *gate.C
 
 // inputKey names our question among inputRequests.
 const inputKey = "approval"
+
+// invokeThen is invoke with an end that comes also where it panics.
+func (g *Gateway) invokeThen(ctx context.Context, inv *invocation, end func()) reply {
+	defer end()
+	return g.invoke(ctx, inv)
+}
 
 // readAnswers takes requestState and the answer to our question. Answers without
 // a state are not looked at: nobody was asked.
@@ -390,25 +441,21 @@ func appendInputRequired(dst, id []byte, q *gate.Question, serverInfo []byte) []
 	return append(append(dst, serverInfo...), "}}}"...)
 }
 
-// traceContext takes the caller's W3C trace context, from _meta or the headers.
-// What is not of the right form is dropped.
-func traceContext(r *http.Request, m *message) (parent, state string) {
-	meta := m.meta
-	if raw, ok := rawjson.Get(meta, "traceparent"); ok {
+// traceContext takes the caller's W3C traceparent, from _meta or the header, and
+// goes on under a span of our own. What is not of the right form is dropped, and
+// so is tracestate: it is half a kilobyte of the caller's own text that would
+// reach a server without having been judged or shown to anybody, and W3C lets
+// anyone on the way leave it out.
+func traceContext(r *http.Request, m *message) (parent string) {
+	if raw, ok := rawjson.Get(m.meta, "traceparent"); ok {
 		parent, _ = rawjson.String(raw)
-		if raw, ok := rawjson.Get(meta, "tracestate"); ok {
-			state, _ = rawjson.String(raw)
-		}
 	} else {
-		parent, state = r.Header.Get("Traceparent"), r.Header.Get("Tracestate")
+		parent = r.Header.Get("Traceparent")
 	}
 	if traceID(parent) == "" {
-		return "", ""
+		return ""
 	}
-	if len(state) > 512 || !visible(state) {
-		state = ""
-	}
-	return ownSpan(parent), state
+	return ownSpan(parent)
 }
 
 // ownSpan is a traceparent of the same trace whose span is ours: what the
@@ -431,15 +478,6 @@ func traceID(parent string) string {
 		}
 	}
 	return parent[3:35]
-}
-
-func visible(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // asked stands for the verdict of a call that ends with a question.

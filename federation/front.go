@@ -96,10 +96,7 @@ func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) *gate.Cal
 		if err == nil {
 			return who
 		}
-		if !g.failures.note(r, func(count int) {
-			g.Ledger.Enqueue(&gate.Entry{Kind: gate.KindAuthFailure, Verdict: gate.Refused, Reason: caller.ReasonOf(err),
-				Detail: "from " + remoteHost(r), Count: count})
-		}) {
+		if !g.failures.note(r, caller.ReasonOf(err)) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many refused tokens from this address", http.StatusTooManyRequests)
 			return nil
@@ -118,6 +115,12 @@ func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) *gate.Cal
 	w.Header().Set("WWW-Authenticate", challenge(set.public, extra))
 	http.Error(w, "a bearer token of a configured caller is needed", http.StatusUnauthorized)
 	return nil
+}
+
+// recordAuthFailure puts refused tokens of one address on record. It may lag: a
+// guesser must not be able to make us wait for the disk.
+func (g *Gateway) recordAuthFailure(host, reason string, count int) {
+	g.Ledger.Enqueue(&gate.Entry{Kind: gate.KindAuthFailure, Verdict: gate.Refused, Reason: reason, Detail: "from " + host, Count: count})
 }
 
 // challenge is the WWW-Authenticate value of RFC 9728 section 5.1.

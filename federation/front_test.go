@@ -393,3 +393,70 @@ func TestOwnTools(t *testing.T) {
 		t.Errorf("bob finds %s", x.raw)
 	}
 }
+
+// TestFloodOfRefusedTokensIsRecorded: what was only counted is on record once the
+// flood is over, without another refusal.
+func TestFloodOfRefusedTokensIsRecorded(t *testing.T) {
+	r := newRig(t, recent, "", "")
+	for range 3 * failureBurst {
+		r.post("", `{}`, map[string]string{"Authorization": "Bearer guess"})
+	}
+	r.g.failures.flush()
+	total := 0
+	for _, e := range r.entries(gate.KindAuthFailure, failureBurst+1) {
+		total += max(e.Count, 1)
+	}
+	if total != 3*failureBurst {
+		t.Errorf("%d refusals on record, want %d", total, 3*failureBurst)
+	}
+}
+
+// TestRemovedCallerHearsNothing: a stream that began under a caller who is no
+// longer in the file ends, and says nothing of later changes.
+func TestRemovedCallerHearsNothing(t *testing.T) {
+	l := newListeners()
+	kept, gone := l.add(&gate.Caller{Name: "kept"}), l.add(&gate.Caller{Name: "gone"})
+	l.tell(func(who *gate.Caller) (yes, removed bool) { return true, who.Name == "gone" })
+	select {
+	case <-gone.done:
+	default:
+		t.Error("the stream of a removed caller goes on")
+	}
+	if len(gone.changed) != 0 || len(kept.changed) != 1 {
+		t.Errorf("told: removed %d, kept %d", len(gone.changed), len(kept.changed))
+	}
+	l.tell(func(*gate.Caller) (yes, removed bool) { return false, true }) // twice ends once
+	l.closeAll()
+}
+
+// TestSlowCallerDoesNotHoldUpProgress: offers return at once, whether anybody
+// reads or not, and what was taken is written before the end.
+func TestSlowCallerDoesNotHoldUpProgress(t *testing.T) {
+	block := make(chan struct{})
+	w := &slowWriter{block: block, header: http.Header{}}
+	m, _ := parseMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":"t"}}}`))
+	offer, stop := relay(&answer{w: w, streams: true}, m)
+	for range 3 * progressQueue {
+		offer([]byte(`{"progress":1}`))
+	}
+	close(block)
+	stop()
+	if n := strings.Count(w.String(), `"progressToken":"t"`); n < progressQueue || n > progressQueue+1 {
+		t.Errorf("%d notices written, want the queue's %d", n, progressQueue)
+	}
+}
+
+// A slowWriter writes nothing until block is closed.
+type slowWriter struct {
+	strings.Builder
+	block  chan struct{}
+	header http.Header
+}
+
+func (s *slowWriter) Header() http.Header { return s.header }
+func (s *slowWriter) WriteHeader(int)     {}
+func (s *slowWriter) Flush()              {}
+func (s *slowWriter) Write(b []byte) (int, error) {
+	<-s.block
+	return s.Builder.Write(b)
+}

@@ -55,6 +55,7 @@ type Gateway struct {
 	sessions    *sessions
 	listeners   *listeners
 	failures    *authFailures
+	held        sync.Map // question number -> *hold, the one call that waits with it
 	credentials *credential.Broker
 	logins      logins
 	metrics     *metrics.Metrics
@@ -146,7 +147,7 @@ func (g *Gateway) assemble(cfg *config.Config, o Options) (err error) {
 	}
 	g.sessions = newSessions(g.ctx, g.sessionEnded)
 	g.listeners = newListeners()
-	g.failures = newAuthFailures(g.now)
+	g.failures = newAuthFailures(g.now, g.recordAuthFailure)
 	if err := g.apply(cfg); err != nil {
 		return err
 	}
@@ -302,6 +303,7 @@ func (g *Gateway) housekeeping() {
 			return
 		case <-tick.C:
 			g.sessions.reap()
+			g.failures.flush()
 		}
 	}
 }
@@ -331,6 +333,9 @@ func (g *Gateway) close(ctx context.Context) error {
 	if g.Ledger != nil {
 		if g.Gate != nil {
 			g.Gate.Close()
+		}
+		if g.failures != nil {
+			g.failures.flush()
 		}
 		if g.started.Load() {
 			errs = append(errs, g.Ledger.Append(ctx, &gate.Entry{Kind: gate.KindStop, Via: Operator}))

@@ -2,6 +2,8 @@ package federation
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
 
 	"gatehouse/federation/caller"
@@ -19,10 +21,10 @@ func (g *Gateway) Ready() []string {
 		reasons = append(reasons, "shutting down")
 	}
 	if err := g.Ledger.Health(); err != nil {
-		reasons = append(reasons, "ledger: "+err.Error())
+		reasons = append(reasons, "ledger: "+withoutPath(err))
 	}
 	if err := g.State.Health(); err != nil {
-		reasons = append(reasons, "state: "+err.Error())
+		reasons = append(reasons, "state: "+withoutPath(err))
 	}
 	if !g.State.Keys().Usable() {
 		reasons = append(reasons, "key ring: there is no key to seal questions with; restart to make one")
@@ -31,6 +33,15 @@ func (g *Gateway) Ready() []string {
 		reasons = append(reasons, "catalogue: not loaded")
 	}
 	return reasons
+}
+
+// withoutPath is what went wrong and not where on the disk: the page is for
+// anybody, the log and gatehouse doctor tell the operator the rest.
+func withoutPath(err error) string {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Op + ": " + at.Err.Error()
+	}
+	return err.Error()
 }
 
 // notice says that the configuration file is not the one in force; "" when it

@@ -12,7 +12,7 @@ import (
 // Requests without a session are served as well, as far as they need none: a
 // session is what a question and a notice travel through, nothing more.
 func (g *Gateway) serveLegacy(w http.ResponseWriter, r *http.Request, who *gate.Caller, m *message) {
-	if version := r.Header.Get(headerVersion); version != "" && !isServedLegacy(version) {
+	if version := r.Header.Get(headerVersion); len(r.Header[headerVersion]) > 1 || version != "" && !isServedLegacy(version) {
 		writeError(w, http.StatusBadRequest, m.id, &rpcError{code: codeUnsupportedVersion, message: "protocol version not supported",
 			data: []byte(`{"supported":` + supportedVersions + `,"requested":"2024-11-05"}`)})
 		return
@@ -136,6 +136,7 @@ func (g *Gateway) callLegacy(w http.ResponseWriter, r *http.Request, who *gate.C
 	defer cancel()
 	inv, fault := g.newInvocation(r, who, m, legacy)
 	if fault != nil {
+		g.recordFault(r, who, &faultyMessage{text: fault.message, id: m.id})
 		writeError(w, http.StatusOK, m.id, fault)
 		return
 	}

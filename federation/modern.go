@@ -87,6 +87,9 @@ func (g *Gateway) serveModern(w http.ResponseWriter, r *http.Request, who *gate.
 	}
 	request, fault := describe(r, m)
 	if fault != nil {
+		if m.method == "tools/call" {
+			g.recordFault(r, who, &faultyMessage{text: fault.message, id: m.id})
+		}
 		writeError(w, http.StatusBadRequest, m.id, fault)
 		return
 	}

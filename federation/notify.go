@@ -30,9 +30,18 @@ type listeners struct {
 // notices is one such stream. changed holds at most one pending notice, so a slow
 // reader costs one slot and not a queue.
 type notices struct {
-	caller  gate.CallerName
+	caller  *gate.Caller // as they were when the stream began
 	changed chan struct{}
 	done    chan struct{} // closed when the stream has to end
+	ended   bool          // done is closed; guarded by the listeners' lock
+}
+
+// end makes the stream end. The listeners' lock is held.
+func (n *notices) end() {
+	if !n.ended {
+		n.ended = true
+		close(n.done)
+	}
 }
 
 func newListeners() *listeners {
@@ -40,15 +49,15 @@ func newListeners() *listeners {
 }
 
 // add opens a stream for caller, nil when there are too many.
-func (l *listeners) add(caller gate.CallerName) *notices {
+func (l *listeners) add(caller *gate.Caller) *notices {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(l.open) >= maxListeners || l.per[caller] >= maxCallerListeners {
+	if l.closed || len(l.open) >= maxListeners || l.per[caller.Name] >= maxCallerListeners {
 		return nil
 	}
 	n := &notices{caller: caller, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	l.open[n] = struct{}{}
-	l.per[caller]++
+	l.per[caller.Name]++
 	return n
 }
 
@@ -56,8 +65,9 @@ func (l *listeners) remove(n *notices) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, n)
-	if l.per[n.caller]--; l.per[n.caller] == 0 {
-		delete(l.per, n.caller)
+	name := n.caller.Name
+	if l.per[name]--; l.per[name] == 0 {
+		delete(l.per, name)
 	}
 }
 
@@ -70,37 +80,49 @@ func (l *listeners) closeAll() {
 	}
 	l.closed = true
 	for n := range l.open {
-		close(n.done)
+		n.end()
 	}
 }
 
-// tell marks a change for the callers whose view it concerns.
-func (l *listeners) tell(concerns func(gate.CallerName) bool) {
+// tell marks a change on the streams of those whom it concerns, and ends the
+// streams of those who may no longer listen.
+func (l *listeners) tell(concerns func(*gate.Caller) (yes, gone bool)) {
+	type verdict struct{ yes, gone bool }
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	verdicts := map[gate.CallerName]bool{}
+	verdicts := map[*gate.Caller]verdict{}
 	for n := range l.open {
-		yes, known := verdicts[n.caller]
+		v, known := verdicts[n.caller]
 		if !known {
-			yes = concerns(n.caller)
-			verdicts[n.caller] = yes
+			v.yes, v.gone = concerns(n.caller)
+			verdicts[n.caller] = v
 		}
-		if !yes {
-			continue
-		}
-		select {
-		case n.changed <- struct{}{}:
-		default: // one is pending already
+		switch {
+		case v.gone:
+			n.end()
+		case v.yes:
+			select {
+			case n.changed <- struct{}{}:
+			default: // one is pending already
+			}
 		}
 	}
 }
 
-// catalogChanged is told of every new snapshot.
+// catalogChanged is told of every new snapshot. Whoever a new configuration no
+// longer knows hears nothing more; a caller with a token of an issuer is known by
+// that token, and their view is the one it gave them.
 func (g *Gateway) catalogChanged(before, after *catalog.Snapshot) {
 	then, now := settingsOf(before).callers, settingsOf(after).callers
-	g.listeners.tell(func(name gate.CallerName) bool {
-		was, is := then.Named(name), now.Named(name)
-		return was == nil || is == nil || !after.SameViewAs(is, before, was)
+	g.listeners.tell(func(who *gate.Caller) (yes, gone bool) {
+		if who.AuthenticatedBy == "oidc" {
+			return !after.SameViewAs(who, before, who), false
+		}
+		was, is := then.Named(who.Name), now.Named(who.Name)
+		if is == nil {
+			return false, true
+		}
+		return was == nil || !after.SameViewAs(is, before, was), false
 	})
 }
 
@@ -122,7 +144,7 @@ func (g *Gateway) serveNotices(w http.ResponseWriter, r *http.Request, who *gate
 		http.Error(w, "session not found", http.StatusNotFound)
 		return
 	}
-	n := g.listeners.add(who.Name)
+	n := g.listeners.add(who)
 	if n == nil {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "too many open streams", http.StatusServiceUnavailable)
@@ -213,7 +235,7 @@ func (g *Gateway) subscribe(w http.ResponseWriter, r *http.Request, who *gate.Ca
 	members, _ := rawjson.Object(wanted) // checked with the whole body
 	value, _ := rawjson.Get(members, "toolsListChanged")
 	tools := string(value) == "true"
-	n := g.listeners.add(who.Name)
+	n := g.listeners.add(who)
 	if n == nil {
 		w.Header().Set("Retry-After", "10")
 		writeError(w, http.StatusServiceUnavailable, m.id, &rpcError{code: codeInternal, message: "too many open streams"})

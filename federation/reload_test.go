@@ -384,7 +384,7 @@ func TestReplay(t *testing.T) {
 // changed, though no tool did, and for nobody after a change of words.
 func TestReloadTellsWhomItConcerns(t *testing.T) {
 	r := newReloadRig(t)
-	n := r.g.listeners.add("alice")
+	n := r.g.listeners.add(r.g.Caller("alice"))
 	defer r.g.listeners.remove(n)
 	told := func() bool {
 		select {

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/federation/caller"
 	"gatehouse/federation/config"
 	"gatehouse/gate"
 	"gatehouse/gate/ledger"
 	"gatehouse/upstream/upstreamtest"
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 // A rig is a whole gateway before played upstreams, spoken to over HTTP.
@@ -32,7 +32,7 @@ type rig struct {
 	tokens   map[string]string
 	dir      string
 	nextID   int
-	logger   *slog.Logger     // nil: silent
+	logger   *slog.Logger     // nil: what leak keeps
 	now      func() time.Time // nil: time.Now
 	disk     func() error     // why the ledger's disk takes nothing; nil: it does
 }
@@ -55,9 +55,9 @@ func newRig(t testing.TB, profile upstreamtest.Profile, serverKeys, more string,
 		{"bob", "trust_zone = \"local\""},
 		{"eve", "admin = true\ntrust_zone = \"external_global\""},
 	} {
-		token, digest := caller.NewToken()
+		token := leak.Token()
 		r.tokens[c.name] = token
-		fmt.Fprintf(&file, "[[caller]]\nname = %q\ntoken = \"sha256:%s\"\nmax_calls_per_minute = 0\n%s\n", c.name, digest, c.keys)
+		fmt.Fprintf(&file, "[[caller]]\nname = %q\ntoken = \"sha256:%s\"\nmax_calls_per_minute = 0\n%s\n", c.name, gate.DigestOf([]byte(token)), c.keys)
 	}
 	fmt.Fprintf(&file, "[[server]]\nid = \"up\"\nname = \"Played server\"\nurl = %q\ndata_class = \"source_code\"\n%s\n%s\n", up.URL+"/mcp", serverKeys, more)
 	r.open(file.String())
@@ -76,6 +76,10 @@ func (r *rig) open(file string) {
 	cfg, problems := config.Parse(filepath.Join(r.dir, "gatehouse.toml"), []byte(file))
 	if cfg == nil {
 		r.t.Fatal(problems.Error())
+	}
+	leak.Keep(r.t, r.dir)
+	if r.logger == nil {
+		r.logger = leak.Logger(r.t)
 	}
 	g, err := Open(context.Background(), cfg, Options{Version: "test", Logger: r.logger, Now: r.now, sync: func(*os.File) error {
 		if r.disk == nil {

@@ -70,12 +70,17 @@ func newSessions(ctx context.Context, ended func(*session)) *sessions {
 // now is monotonic: setting the clock neither ends nor prolongs a session.
 func (s *sessions) now() int64 { return int64(time.Since(s.began)) }
 
-// open makes a session. At a cap the caller's own longest idle session makes
-// room; errBusy when all of them are at work.
+// open makes a session. At the caller's cap their own longest idle session makes
+// room, at the cap of all the longest idle one of whoever holds most, so that
+// nobody can crowd out another; errBusy when all of those are at work.
 func (s *sessions) open(caller gate.CallerName, version string, elicits bool) (*session, error) {
 	s.mu.Lock()
 	for s.byCaller[caller] >= maxCallerSessions || s.total >= maxSessions {
-		victim := s.idlest(caller)
+		holder := caller
+		if s.byCaller[caller] < maxCallerSessions {
+			holder = s.largest()
+		}
+		victim := s.idlest(holder)
 		if victim == nil {
 			s.mu.Unlock()
 			return nil, errBusy
@@ -125,6 +130,16 @@ func (s *sessions) drop(n *session) {
 	}
 	n.end()
 	s.ended(n)
+}
+
+// largest is the caller with the most sessions. mu is held.
+func (s *sessions) largest() (holder gate.CallerName) {
+	for name, n := range s.byCaller {
+		if n > s.byCaller[holder] || n == s.byCaller[holder] && name < holder {
+			holder = name
+		}
+	}
+	return holder
 }
 
 // idlest finds the session of caller that has been idle for longest. mu is held.

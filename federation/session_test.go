@@ -125,3 +125,19 @@ func TestAnswersFindTheirQuestion(t *testing.T) {
 		t.Error("an answer after the end was taken")
 	}
 }
+
+// TestManyCallersDoNotCrowdOutOne: at the cap of all, whoever holds most makes room.
+func TestManyCallersDoNotCrowdOutOne(t *testing.T) {
+	table, _ := newTestSessions(t)
+	for i := range maxSessions {
+		if _, err := table.open(gate.CallerName([]string{"a", "b", "c", "d"}[i%4]), "2025-11-25", false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := table.open("late", "2025-11-25", false); err != nil {
+		t.Errorf("four callers lock out a fifth: %v", err)
+	}
+	if table.total != maxSessions {
+		t.Errorf("%d sessions, the cap is %d", table.total, maxSessions)
+	}
+}

@@ -30,10 +30,7 @@ func (g *Gateway) SignIn(r *http.Request, token string) (*gate.Caller, error) {
 		}
 		reason = "no_administrator"
 	}
-	if !g.failures.note(r, func(count int) {
-		g.Ledger.Enqueue(&gate.Entry{Kind: gate.KindAuthFailure, Via: Console, Verdict: gate.Refused, Reason: reason,
-			Detail: "console, from " + remoteHost(r), Count: count})
-	}) {
+	if !g.failures.note(r, "console_"+reason) {
 		return nil, ErrTooManyFailures
 	}
 	return nil, ErrSignIn

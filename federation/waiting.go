@@ -52,6 +52,9 @@ func (g *Gateway) awaitConsole(ctx context.Context, inv *invocation, q *gate.Que
 	return true
 }
 
+// A hold is one call that is held open for a question.
+type hold struct{ release context.CancelFunc }
+
 // holdOpen waits with a caller who came back with a state, once.
 func (g *Gateway) holdOpen(ctx context.Context, inv *invocation, q *gate.Question) bool {
 	if inv.state == "" || inv.held {
@@ -60,6 +63,13 @@ func (g *Gateway) holdOpen(ctx context.Context, inv *invocation, q *gate.Questio
 	inv.held = true
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// One call is held for a question, the newest: others would hold their
+	// arguments in memory for the same news.
+	mine := &hold{cancel}
+	if before, held := g.held.Swap(q.Number, mine); held {
+		before.(*hold).release()
+	}
+	defer g.held.CompareAndDelete(q.Number, mine)
 	defer context.AfterFunc(g.leaving, cancel)()
 	g.Gate.Wait(ctx, q.State, patience)
 	return ctx.Err() == nil
