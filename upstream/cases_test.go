@@ -1,7 +1,6 @@
 package upstream_test
 
 import (
-	"context"
 	"flag"
 	"net/http"
 	"os"
@@ -326,6 +325,8 @@ func TestC37Leaks(t *testing.T) {
 		if grown := heapInUse() - heap; grown > 32<<20 {
 			t.Errorf("the heap has grown by %d MiB", grown>>20)
 		}
+		t.Logf("%d operations of each kind; goroutines %d and then %d, descriptors %d and %d, heap %d KiB and %d KiB", *operations/scale,
+			goroutines, runtime.NumGoroutine(), files, openFiles(), heap>>10, heapInUse()>>10)
 	})
 	rounds := max(*operations/2/scale, 1)
 	for _, kind := range upstreamtest.HostileKinds() {
@@ -464,33 +465,5 @@ func TestC60ListChanged(t *testing.T) {
 	}
 	if s.Count("tools/list") != 0 {
 		t.Error("the client listed by itself")
-	}
-}
-
-// TestNoOperationOutlivesItsBudget measures by how much the worst of all
-// hostile kinds overruns.
-func TestNoOperationOutlivesItsBudget(t *testing.T) {
-	const budget = 100 * time.Millisecond
-	for _, kind := range upstreamtest.HostileKinds() {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := upstreamtest.HostileServer(kind)
-			c := newClient(t, &store{}, nil, upstream.Server{ID: "demo", URL: play(t, s), Protocol: upstream.Legacy, Timeout: budget})
-			for name, run := range map[string]func(context.Context) error{
-				"list": func(ctx context.Context) error { _, err := c.List(ctx, "demo"); return err },
-				"call": func(ctx context.Context) error {
-					_, err := c.Call(ctx, gatetest.Permit(t, toolOf("demo", "echo"), nil, `{}`), upstream.CallOptions{})
-					return err
-				},
-			} {
-				start := time.Now()
-				err := run(t.Context())
-				// A busy machine adds to it; a leg with a budget of its own would add
-				// more than this.
-				if took := time.Since(start); took > budget+5*time.Second {
-					t.Errorf("%s took %s of %s: %v", name, took, budget, err)
-				}
-			}
-		})
 	}
 }

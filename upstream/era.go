@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ func (op *operation) probe() (era string, result []byte, f *fault) {
 		return Legacy, reply.Result, nil
 	}
 	if inconclusive(f) {
-		return "", nil, f
+		return "", nil, op.hinted(f)
 	}
 	if f.wire.HasCode {
 		switch f.wire.Code {
@@ -93,6 +94,15 @@ func (op *operation) probe() (era string, result []byte, f *fault) {
 		}
 	}
 	return Legacy, nil, nil
+}
+
+// hinted names the key that spares a server the probe. Some of the older era
+// fail over a method that they do not know, instead of saying so.
+func (op *operation) hinted(f *fault) *fault {
+	if op.lane.server.Protocol == Auto && f.wire != nil && f.wire.Kind == wire.HTTPStatus && f.wire.Status >= 500 && !passing(f) {
+		f.text += fmt.Sprintf("; if that server speaks the older era only, set protocol = %q for it", Legacy)
+	}
+	return f
 }
 
 // found settles the era and remembers it. The older era is remembered when a
