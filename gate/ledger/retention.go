@@ -13,6 +13,9 @@ import (
 // pruneEvery is how often the writer looks for segments that are old enough to go.
 const pruneEvery = time.Hour
 
+// retentionReason marks the checkpoints that vouch for what retention removed.
+const retentionReason = "retention"
+
 // maintain signs, begins a new segment when this one is full or old, and removes
 // old ones. Nothing here is urgent: what fails is tried again.
 func (l *Ledger) maintain() {
@@ -55,7 +58,8 @@ func (l *Ledger) rotate() error {
 
 // prune removes the segments whose entries are all older than before. For each
 // there is first a checkpoint on record, which says what its last entry was, so
-// that what remains can still be verified.
+// that what remains can still be verified, and where there is a key, a signature
+// over that.
 func (l *Ledger) prune(before time.Time) error {
 	files, err := segments(l.dir)
 	if err != nil {
@@ -70,7 +74,7 @@ func (l *Ledger) prune(before time.Time) error {
 		}
 		old = append(old, files[i])
 		vouched = append(vouched, gate.Entry{
-			Kind: gate.KindCheckpoint, Reason: "retention", Through: next.number - 1, ResultDigest: next.prev,
+			Kind: gate.KindCheckpoint, Reason: retentionReason, Through: next.number - 1, ResultDigest: next.prev,
 			Detail: fmt.Sprintf("entries %d to %d are older than %s and were removed", files[i].first, next.number-1, l.retention),
 		})
 	}
@@ -81,6 +85,9 @@ func (l *Ledger) prune(before time.Time) error {
 	l.commit([]*request{r}, true)
 	if err := <-r.done; err != nil {
 		return err
+	}
+	if l.sign(); l.signer != nil && l.signedUpTo < l.at.number {
+		return errors.New("the checkpoint that vouches for them cannot be signed")
 	}
 	for _, f := range old {
 		if err := os.Remove(f.path); err != nil {

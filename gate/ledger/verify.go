@@ -43,7 +43,7 @@ func Verify(dir string) (Report, error) { return Compare(dir, Evidence{}) }
 // Compare is Verify, and also holds the chain to what is known from elsewhere.
 func Compare(dir string, known Evidence) (Report, error) {
 	// The head is read first: entries that are acknowledged meanwhile are no loss.
-	v := verifier{head: readHead(dir), open: make(map[uint64]bool), vouched: make(map[head]bool), evidence: known}
+	v := verifier{head: readHead(dir), open: make(map[uint64]bool), vouched: make(map[head]uint64), evidence: known}
 	if err := v.readCopy(); err != nil {
 		return Report{}, err
 	}
@@ -67,7 +67,7 @@ type verifier struct {
 	before  head // the entry before
 	removed head // what the first entry follows, when that is gone
 	origin  Fault
-	vouched map[head]bool
+	vouched map[head]uint64 // what retention removed, by the checkpoint that says so
 	open    map[uint64]bool
 
 	evidence Evidence
@@ -126,7 +126,7 @@ func (v *verifier) entry(line []byte) {
 	}
 	if !intact(line) {
 		v.bad(k.number, "its hash is not the hash of the line; the file was edited or is damaged")
-	} else if err := rawjson.CheckSyntax(line); err != nil {
+	} else if err := rawjson.Check(line); err != nil {
 		v.bad(k.number, "cannot be read: "+err.Error())
 	}
 	v.note(k, line)
@@ -158,7 +158,9 @@ func (v *verifier) note(k link, line []byte) {
 		delete(v.open, k.intent)
 	case gate.KindCheckpoint:
 		if e, err := decode(line); err == nil && e.Through > 0 {
-			v.vouched[head{e.Through, e.ResultDigest}] = true
+			if gone := (head{e.Through, e.ResultDigest}); e.Reason == retentionReason && v.vouched[gone] == 0 {
+				v.vouched[gone] = e.Number
+			}
 			v.signature(e, head{k.number - 1, k.prev})
 		}
 	}
@@ -167,14 +169,31 @@ func (v *verifier) note(k link, line []byte) {
 // finish checks what only shows at the end.
 func (v *verifier) finish(dir string) {
 	v.unmet()
-	if v.removed.number > 0 && !v.vouched[v.removed] {
-		v.report.Bad = &v.origin
+	if v.removed.number > 0 {
+		v.vouch()
+	}
+	if v.path == "" {
+		v.path = dir
+	}
+	if v.report.Entries == 0 && len(v.evidence.Keys) > 0 {
+		v.bad(1, "there is no entry, so nothing is signed; a ledger with a signing key is never empty")
 	}
 	if v.head.number > v.report.Last {
-		if v.path == "" {
-			v.path = dir
-		}
 		v.bad(v.report.Last+1, fmt.Sprintf("entries %d to %d were acknowledged and are missing from the end", v.report.Last+1, v.head.number))
+	}
+}
+
+// vouch asks who says that the entries before the first may be missing. Only
+// retention does, and where signatures count, only with one at or after it:
+// whoever can write the files can write a checkpoint too.
+func (v *verifier) vouch() {
+	checkpoint := v.vouched[v.removed]
+	if checkpoint > 0 && len(v.evidence.Keys) > 0 && checkpoint > v.report.Signed {
+		v.origin.Text = fmt.Sprintf("entries 1 to %d are missing, and checkpoint %d, which vouches for them, is not covered by a signature", v.removed.number, checkpoint)
+		checkpoint = 0
+	}
+	if checkpoint == 0 {
+		v.report.Bad = &v.origin
 	}
 }
 
