@@ -25,23 +25,24 @@ import (
 
 	"gatehouse/upstream/upstreamtest"
 	"gatehouse/upstream/upstreamtest/authserver"
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 // What opens something here, by name. Each is a text that occurs nowhere by
 // chance, so that finding any of it anywhere is a leak.
 var planted = map[string]string{
-	"caller token":              "caller-Zq4Wm1Xt8Rk2Vb7Yh3Nc",
-	"bearer credential":         "bearer-Pf6Hs9Ld0Gj3Kq5Tz8Wu",
-	"header credential":         "header-Mx2Bv7Cn4Aq9Sw1Ed6Rf",
-	"client secret":             "client-Ty5Gu8Hi1Jo4Kp7Lz0Xc",
-	"secret in the vault":       "vaulted-Vb3Nm6Qw9Er2Ty5Ui8Op",
-	"access token, misspelt":    "at-secret-9f2c7d41e8b05a36",
-	"secret in the url":         "url-As1Df4Gh7Jk0Lz3Xc6Vb",
-	"token in the query":        "query-Nm9Qw2Er5Ty8Ui1Op4As",
-	"password in the arguments": "hunter2-Df7Gh0Jk3Lz6Xc9Vb2",
-	"wrong token":               "wrong-Nm5Qw8Er1Ty4Ui7Op0As",
-	"token in an error":         "echoed-Gh3Jk6Lz9Xc2Vb5Nm8Qw",
-	"cookie":                    "cookie-Er4Ty7Ui0Op3As6Df9Gh",
+	"caller token":              "caller-" + leak.Mark + "-Zq4Wm1Xt8Rk2Vb7Yh3Nc",
+	"bearer credential":         "bearer-" + leak.Mark + "-Pf6Hs9Ld0Gj3Kq5Tz8Wu",
+	"header credential":         "header-" + leak.Mark + "-Mx2Bv7Cn4Aq9Sw1Ed6Rf",
+	"client secret":             "client-" + leak.Mark + "-Ty5Gu8Hi1Jo4Kp7Lz0Xc",
+	"secret in the vault":       "vaulted-" + leak.Mark + "-Vb3Nm6Qw9Er2Ty5Ui8Op",
+	"access token, misspelt":    "at-secret-" + leak.Mark + "-9f2c7d41e8b05a36",
+	"secret in the url":         "url-" + leak.Mark + "-As1Df4Gh7Jk0Lz3Xc6Vb",
+	"token in the query":        "query-" + leak.Mark + "-Nm9Qw2Er5Ty8Ui1Op4As",
+	"password in the arguments": "hunter2-" + leak.Mark + "-Df7Gh0Jk3Lz6Xc9Vb2",
+	"wrong token":               "wrong-" + leak.Mark + "-Nm5Qw8Er1Ty4Ui7Op0As",
+	"token in an error":         "echoed-" + leak.Mark + "-Gh3Jk6Lz9Xc2Vb5Nm8Qw",
+	"cookie":                    "cookie-" + leak.Mark + "-Er4Ty7Ui0Op3As6Df9Gh",
 }
 
 // forged imitates a line of our log in a text that a server chose.
@@ -386,6 +387,9 @@ allowed_audiences = ["mcp-api"]
 		if !bytes.Contains(s.found[where], []byte("rude")) {
 			t.Errorf("%s is not what it should be: %d bytes", where, len(s.found[where]))
 		}
+	}
+	for where, content := range s.found {
+		leak.Write(t, strings.Fields(where)[0], "== "+strings.SplitN(where, " --args", 2)[0]+"\n"+string(content)+"\n")
 	}
 	s.search(secrets)
 	for where, content := range s.found {

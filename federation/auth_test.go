@@ -54,8 +54,6 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-const discoveryCredential = "discovery-7f21"
-
 // newAuthRig takes more keys for [oidc] and for the server, and more tables.
 func newAuthRig(t testing.TB, profile upstreamtest.Profile, oidcKeys, serverKeys, more string) *authRig {
 	t.Helper()

@@ -80,10 +80,10 @@ func TestInitPrintsWhatWorks(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	imported := paste(t, said, " import --all", "")
-	if imported.Code != 0 || !strings.Contains(imported.Stdout, "0 enabled; enable with: ") {
+	if imported.Code != 0 || !strings.Contains(imported.Stdout, "0 enabled; enable with:") {
 		t.Fatalf("import: %+v", imported)
 	}
-	_, enable, _ := strings.Cut(imported.Stdout, "enable with: ")
+	_, enable, _ := strings.Cut(imported.Stdout, "enable with:")
 	if r := paste(t, enable, " tools enable mcp_demo_", ""); r.Code != 0 {
 		t.Fatalf("enable: %+v", r)
 	}

@@ -23,7 +23,7 @@ type authServer struct{ *authserver.Server }
 func newAuthServer(t *testing.T) *authServer {
 	t.Helper()
 	s := &authServer{authserver.New(t)}
-	s.AddClient("gatehouse", "client-secret-7d1e")
+	s.AddClient("gatehouse", "client-Kp7MarkedSecretQz3")
 	return s
 }
 
@@ -104,7 +104,7 @@ func (c *clock) advance(d time.Duration) {
 
 func newSetup(t *testing.T) *setup {
 	t.Helper()
-	s := &setup{server: newAuthServer(t), clock: &clock{}, secrets: secretMap{"vault:client": "client-secret-7d1e"}}
+	s := &setup{server: newAuthServer(t), clock: &clock{}, secrets: secretMap{"vault:client": "client-Kp7MarkedSecretQz3"}}
 	s.server.Configure(func(c *authserver.Settings) { c.Now = s.clock.now })
 	network, err := wire.NewNetwork(wire.NetworkOptions{PrivateHosts: []string{"127.0.0.1"}})
 	if err != nil {
@@ -145,7 +145,7 @@ func wantError(t *testing.T, err error, reason string) {
 	if !errors.As(err, &e) || e.Reason != reason {
 		t.Fatalf("got %v, want reason %s", err, reason)
 	}
-	for _, secret := range []string{"client-secret-7d1e", "at-secret-9f2c", "eyJ"} {
+	for _, secret := range []string{"client-Kp7MarkedSecretQz3", "at-Kp7MarkedSecretQz3", "eyJ"} {
 		for cause := error(e); cause != nil; cause = errors.Unwrap(cause) {
 			if strings.Contains(cause.Error(), secret) {
 				t.Errorf("%s is in the error: %v", secret, cause)

@@ -131,7 +131,7 @@ func TestClientCredentialsRetry(t *testing.T) {
 	if legs := session.Legs(); len(legs) != 3 || legs[0].Status != 503 || legs[2].Status != 200 {
 		t.Errorf("legs %+v", legs)
 	}
-	s.server.answerJSON(http.StatusUnauthorized, `{"error":"invalid_client","error_description":"at-secret-9f2c"}`)
+	s.server.answerJSON(http.StatusUnauthorized, `{"error":"invalid_client","error_description":"at-Kp7MarkedSecretQz3"}`)
 	s.clock.advance(2 * time.Hour)
 	before := len(s.server.TokenRequests())
 	_, _, err := session.Header(t.Context())
@@ -191,12 +191,12 @@ func TestC14TokenEndpointRedirect(t *testing.T) {
 // A token endpoint's answer is never quoted, however wrong it is (C50 a).
 func TestC50TokenRepliesAreNotQuoted(t *testing.T) {
 	for body, status := range map[string]int{
-		`{"acess_token":"at-secret-9f2c","token_type":"Bearer"}`:                       http.StatusOK,
-		`{"access_token":"at-secret-9f2c","token_type":"mac"}`:                         http.StatusOK,
-		`{"access_token":"at-secret-9f2c","access_token":"at-secret-9f2c"}`:            http.StatusOK,
-		`access_token=at-secret-9f2c`:                                                  http.StatusOK,
-		`{"error":"invalid_grant","error_description":"token at-secret-9f2c expired"}`: http.StatusBadRequest,
-		`{"error":"at-secret-9f2c"}`:                                                   http.StatusUnauthorized,
+		`{"acess_token":"at-Kp7MarkedSecretQz3","token_type":"Bearer"}`:                       http.StatusOK,
+		`{"access_token":"at-Kp7MarkedSecretQz3","token_type":"mac"}`:                         http.StatusOK,
+		`{"access_token":"at-Kp7MarkedSecretQz3","access_token":"at-Kp7MarkedSecretQz3"}`:     http.StatusOK,
+		`access_token=at-Kp7MarkedSecretQz3`:                                                  http.StatusOK,
+		`{"error":"invalid_grant","error_description":"token at-Kp7MarkedSecretQz3 expired"}`: http.StatusBadRequest,
+		`{"error":"at-Kp7MarkedSecretQz3"}`:                                                   http.StatusUnauthorized,
 	} {
 		s := newSetup(t)
 		s.server.answerJSON(status, body)

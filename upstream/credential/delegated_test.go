@@ -50,7 +50,7 @@ func TestDelegatedForm(t *testing.T) {
 		"audience":             {"mcp-api"},
 		"scope":                {"records.list records.read"},
 		"client_id":            {"gatehouse"},
-		"client_secret":        {"client-secret-7d1e"},
+		"client_secret":        {"client-Kp7MarkedSecretQz3"},
 	}
 	if len(forms) != 1 || forms[0].Encode() != want.Encode() {
 		t.Errorf("forms %v", forms)
@@ -195,10 +195,10 @@ func TestDelegatedAnswers(t *testing.T) {
 		{"accepted, unknown members", 201, `{"x":{"y":[1]},"access_token":"t","token_type":"BEARER",` + urn + `,"expires_in":1.5,"scope":"records.read"}`, ""},
 		{"accepted, our audience among several", 200, ok(`"` + several + `"`), ""},
 		{"accepted, longest token", 200, ok(`"` + strings.Repeat("t", 8192) + `"`), ""},
-		{"refused", 400, `{"error":"invalid_grant","error_description":"token at-secret-9f2c expired"}`, ReasonRefused},
+		{"refused", 400, `{"error":"invalid_grant","error_description":"token at-Kp7MarkedSecretQz3 expired"}`, ReasonRefused},
 		{"redirect", 302, "", ReasonRefused},
-		{"only a token", 200, `{"access_token":"at-secret-9f2c"}`, ReasonMalformed},
-		{"not JSON", 200, `access_token=at-secret-9f2c`, ReasonMalformed},
+		{"only a token", 200, `{"access_token":"at-Kp7MarkedSecretQz3"}`, ReasonMalformed},
+		{"not JSON", 200, `access_token=at-Kp7MarkedSecretQz3`, ReasonMalformed},
 		{"empty", 200, ``, ReasonMalformed},
 		{"array", 200, `[` + ok(`"t"`) + `]`, ReasonMalformed},
 		{"two values", 200, ok(`"t"`) + ok(`"t"`), ReasonMalformed},

@@ -171,7 +171,7 @@ func TestLoginIdentity(t *testing.T) {
 	s, p, _ := newLoginSetup(t)
 	server := p.hosted(t, nil)
 	configured := Auth{Mode: OAuth, ServerURL: server.URL + "/mcp", ClientID: "known", ClientSecret: ref(t, "vault:client")}
-	p.AddClient("known", "client-secret-7d1e")
+	p.AddClient("known", "client-Kp7MarkedSecretQz3")
 	p.Configure(func(c *authserver.Settings) { c.Document = ClientDocument })
 	document := LoginOptions{ClientDocument: "https://mcp.example.org/client.json"}
 	if err := logIn(t, s.broker, configured, document); err != nil {

@@ -21,17 +21,17 @@ func TestParseReference(t *testing.T) {
 			t.Errorf("%q does not survive its text form: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", "hunter2", "${HUNTER2}", "$hunter2", "env:", "env:1X", "env:hunter2-x", "env:A B", "file:", "file:hunter2",
-		"file:./hunter2", "file:/a\nhunter2", "vault:", "vault:-hunter2", "vault:hunter2/x", "vault:" + strings.Repeat("a", 129),
-		"Env:hunter2", "https://hunter2", "sha256:hunter2"} {
+	for _, bad := range []string{"", "Kp7MarkedSecretQz3", "${HUNTER2}", "$Kp7MarkedSecretQz3", "env:", "env:1X", "env:Kp7MarkedSecretQz3-x", "env:A B", "file:", "file:Kp7MarkedSecretQz3",
+		"file:./Kp7MarkedSecretQz3", "file:/a\nKp7MarkedSecretQz3", "vault:", "vault:-Kp7MarkedSecretQz3", "vault:Kp7MarkedSecretQz3/x", "vault:" + strings.Repeat("a", 129),
+		"Env:Kp7MarkedSecretQz3", "https://Kp7MarkedSecretQz3", "sha256:Kp7MarkedSecretQz3"} {
 		r, err := ParseReference(bad)
 		if err == nil {
 			t.Errorf("%q was read as %v", bad, r)
-		} else if strings.Contains(err.Error(), "hunter2") {
+		} else if strings.Contains(err.Error(), "Kp7MarkedSecretQz3") {
 			t.Errorf("the error repeats what may be the secret: %v", err)
 		}
 	}
-	if _, err := ParseReference("hunter2"); !errors.Is(err, ErrLiteral) {
+	if _, err := ParseReference("Kp7MarkedSecretQz3"); !errors.Is(err, ErrLiteral) {
 		t.Errorf("a literal is called %v", err)
 	}
 }
@@ -57,29 +57,29 @@ func TestResolve(t *testing.T) {
 		}
 		return "file:" + path
 	}
-	environment := map[string]string{"GOOD": "s3cret", "EMPTY": "", "CRLF": "a\r\nX: hunter2", "NUL": "a\x00b", "TRAILING": "hunter2 "}
+	environment := map[string]string{"GOOD": "Kp7MarkedSecretQz3", "EMPTY": "", "CRLF": "a\r\nX: Kp7MarkedSecretQz3", "NUL": "a\x00b", "TRAILING": "Kp7MarkedSecretQz3 "}
 	r := &Resolver{
-		Vault:     keeper{"good": "s3cret", "lines": "a\nb"},
+		Vault:     keeper{"good": "Kp7MarkedSecretQz3", "lines": "a\nb"},
 		LookupEnv: func(name string) (string, bool) { v, ok := environment[name]; return v, ok },
 	}
 	for _, test := range []struct{ ref, want, problem string }{
-		{"env:GOOD", "s3cret", ""},
+		{"env:GOOD", "Kp7MarkedSecretQz3", ""},
 		{"env:UNSET", "", "env:UNSET: the variable UNSET is not set"},
 		{"env:EMPTY", "", "env:EMPTY: the variable EMPTY is empty"},
 		{"env:CRLF", "", "env:CRLF: holds a line end or another control character, which no header can carry"},
 		{"env:NUL", "", "env:NUL: holds a line end or another control character, which no header can carry"},
 		{"env:TRAILING", "", "env:TRAILING: begins or ends with a space; the other side would read another value"},
-		{write("plain", "s3cret", 0o600), "s3cret", ""},
-		{write("newline", "s3cret\n", 0o400), "s3cret", ""},
-		{write("crlf", "s3cret\r\n", 0o600), "s3cret", ""},
-		{write("two", "s3cret\n\n", 0o600), "", "holds a line end or another control character, which no header can carry"},
+		{write("plain", "Kp7MarkedSecretQz3", 0o600), "Kp7MarkedSecretQz3", ""},
+		{write("newline", "Kp7MarkedSecretQz3\n", 0o400), "Kp7MarkedSecretQz3", ""},
+		{write("crlf", "Kp7MarkedSecretQz3\r\n", 0o600), "Kp7MarkedSecretQz3", ""},
+		{write("two", "Kp7MarkedSecretQz3\n\n", 0o600), "", "holds a line end or another control character, which no header can carry"},
 		{write("empty", "\n", 0o600), "", "is empty"},
-		{write("group", "hunter2", 0o640), "", "has mode 0640, open to others; chmod 600 " + dir + "/group"},
-		{write("world", "hunter2", 0o604), "", "has mode 0604, open to others; chmod 600 " + dir + "/world"},
+		{write("group", "Kp7MarkedSecretQz3", 0o640), "", "has mode 0640, open to others; chmod 600 " + dir + "/group"},
+		{write("world", "Kp7MarkedSecretQz3", 0o604), "", "has mode 0604, open to others; chmod 600 " + dir + "/world"},
 		{write("large", strings.Repeat("x", maxSecret+1), 0o600), "", "is larger than 64 KiB and no credential"},
 		{"file:" + dir, "", "is not a regular file"},
 		{"file:" + dir + "/absent", "", "no such file or directory"},
-		{"vault:good", "s3cret", ""},
+		{"vault:good", "Kp7MarkedSecretQz3", ""},
 		{"vault:absent", "", "vault:absent is not in the vault"},
 		{"vault:lines", "", "vault:lines: holds a line end or another control character, which no header can carry"},
 	} {
@@ -102,7 +102,7 @@ func TestResolve(t *testing.T) {
 			if !errors.As(err, &e) || e.Reason != ReasonUnresolved || !strings.HasSuffix(e.Text, test.problem) {
 				t.Errorf("error %v, want %s", err, test.problem)
 			}
-			if strings.Contains(err.Error(), "hunter2") {
+			if strings.Contains(err.Error(), "Kp7MarkedSecretQz3") {
 				t.Errorf("the value is in the error: %v", err)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-const hidden = "hunter2-at-secret"
+const hidden = "Kp7MarkedSecretQz3-at-secret"
 
 // holder is how secrets usually travel: inside something that is printed.
 type holder struct {

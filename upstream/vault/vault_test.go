@@ -87,14 +87,14 @@ func newVault(t *testing.T, ref credential.Reference) (*Vault, *memory) {
 func TestRoundTrip(t *testing.T) {
 	v, m := newVault(t, identity(t, ""))
 	ctx := t.Context()
-	if err := v.Set(ctx, "company-client", credential.SecretString("hunter2"), "operator"); err != nil {
+	if err := v.Set(ctx, "company-client", credential.SecretString("Kp7MarkedSecretQz3"), "operator"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := v.Reveal(ctx, "company-client")
-	if err != nil || got.Reveal() != "hunter2" {
+	if err != nil || got.Reveal() != "Kp7MarkedSecretQz3" {
 		t.Fatalf("got %q, %v", got.Reveal(), err)
 	}
-	if strings.Contains(string(m.records["company-client"].Sealed), "hunter2") {
+	if strings.Contains(string(m.records["company-client"].Sealed), "Kp7MarkedSecretQz3") {
 		t.Error("the store holds the plain text")
 	}
 	infos, err := v.List()
@@ -261,7 +261,7 @@ func TestOpensWithAge(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, m := newVault(t, identity(t, id.String()+"\n"))
-	if err := v.Set(t.Context(), "a", credential.SecretString("hunter2"), "operator"); err != nil {
+	if err := v.Set(t.Context(), "a", credential.SecretString("Kp7MarkedSecretQz3"), "operator"); err != nil {
 		t.Fatal(err)
 	}
 	r, err := age.Decrypt(strings.NewReader(string(m.records["a"].Sealed)), id)
@@ -272,7 +272,7 @@ func TestOpensWithAge(t *testing.T) {
 	buf := make([]byte, 256)
 	n, _ := r.Read(buf)
 	plain.Write(buf[:n])
-	if plain.String() != "a\nhunter2" {
+	if plain.String() != "a\nKp7MarkedSecretQz3" {
 		t.Errorf("plain text %q", plain.String())
 	}
 }
