@@ -24,6 +24,7 @@ import (
 	"gatehouse/gate/ledger"
 	"gatehouse/upstream/upstreamtest"
 	"gatehouse/upstream/upstreamtest/authserver"
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 // A hosted is a daemon before one hosted server that wants people to log in.
@@ -48,6 +49,7 @@ func newHosted(t *testing.T, listenKeys, authKeys string) *hosted {
 	}
 	h.address = l.Addr().String()
 	l.Close()
+	leak.Keep(t, h.dir, "vault.age", "next.age")
 	h.identity("vault.age")
 	h.write("gatehouse.toml", fmt.Sprintf(`
 [listen]
@@ -75,7 +77,8 @@ mode = "oauth"
 	done := make(chan string, 1)
 	go func() {
 		var out bytes.Buffer
-		code := Run(ctx, "test", []string{"--config", h.path("gatehouse.toml"), "serve"}, strings.NewReader(""), io.Discard, &out, h.getenv)
+		code := Run(ctx, "test", []string{"--config", h.path("gatehouse.toml"), "serve", "--debug"}, strings.NewReader(""), io.Discard, &out, h.getenv)
+		leak.Write(t, "serve.out", out.String())
 		done <- fmt.Sprintf("%d %s", code, out.String())
 	}()
 	t.Cleanup(func() {
@@ -119,6 +122,7 @@ func (h *hosted) identity(name string) {
 func (h *hosted) run(stdin io.Reader, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = Run(h.t.Context(), "test", append([]string{"--config", h.path("gatehouse.toml")}, args...), stdin, &out, &errs, h.getenv)
+	leak.Write(h.t, "commands.out", out.String()+errs.String())
 	return code, out.String(), errs.String()
 }
 
@@ -177,6 +181,7 @@ func (h *hosted) login() (code int, stdout, stderr string) {
 	defer cancel()
 	code = Run(ctx, "test", []string{"--config", h.path("gatehouse.toml"), "login", "hosted"}, strings.NewReader(""), s, &errs, h.getenv)
 	s.work.Wait()
+	leak.Write(h.t, "commands.out", s.text.String()+errs.String())
 	return code, s.text.String(), errs.String()
 }
 
@@ -276,13 +281,14 @@ func TestLoginByDocumentAndConfiguredClient(t *testing.T) {
 		}
 	})
 	t.Run("configured", func(t *testing.T) {
+		value := leak.Secret("client")
 		secret := filepath.Join(t.TempDir(), "secret")
-		if err := os.WriteFile(secret, []byte("client-secret-5e11\n"), 0o600); err != nil {
+		if err := os.WriteFile(secret, []byte(value+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		h := newHosted(t, public, "client_id = \"known\"\nclient_secret = \"file:"+secret+"\"")
 		h.auth.Configure(func(s *authserver.Settings) { s.Document = document(h) })
-		h.auth.AddClient("known", "client-secret-5e11")
+		h.auth.AddClient("known", value)
 		if code, out, errs := h.login(); code != 0 || h.auth.BasicRequests() != 1 || len(h.auth.Registered()) != 0 {
 			t.Fatalf("%d, %d with basic\n%s%s", code, h.auth.BasicRequests(), out, errs)
 		}
@@ -344,8 +350,8 @@ func TestLoginByPaste(t *testing.T) {
 }
 
 func TestSecretRekey(t *testing.T) {
-	h := newHosted(t, "", "")
-	if code, _, errs := h.run(strings.NewReader("value-8c1d\n"), "secret", "set", "one"); code != 0 {
+	h, value := newHosted(t, "", ""), leak.Secret("value")
+	if code, _, errs := h.run(strings.NewReader(value+"\n"), "secret", "set", "one"); code != 0 {
 		t.Fatal(errs)
 	}
 	if code, _, errs := h.login(); code != 0 {
@@ -369,7 +375,7 @@ func TestSecretRekey(t *testing.T) {
 	if got := h.state(); got != "ok" {
 		t.Errorf("state %q after the rekey", got)
 	}
-	if _, problems := config.Load(h.path("gatehouse.toml")); problems.Error() != "" && strings.Contains(problems.Error(), "value-8c1d") {
+	if _, problems := config.Load(h.path("gatehouse.toml")); problems.Error() != "" && strings.Contains(problems.Error(), value) {
 		t.Error("the secret is in a problem")
 	}
 }
