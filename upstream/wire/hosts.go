@@ -145,7 +145,6 @@ func (r *hostRules) checkURL(raw string, httpsOnly bool) (*url.URL, error) {
 	if err := r.admit(host); err != nil {
 		return nil, err
 	}
-	u.Scheme = strings.ToLower(u.Scheme)
 	u.Host = joinHost(host, u.Port())
 	return u, nil
 }

@@ -104,6 +104,9 @@ func (n *Network) CheckURL(raw string, httpsOnly bool) (*url.URL, error) {
 	return n.rules.checkURL(raw, httpsOnly)
 }
 
+// Private reports whether host, as CheckURL returns it, stands in PrivateHosts.
+func (n *Network) Private(host string) bool { return n.rules.private[host] }
+
 // vet applies the gate to a host before anything is spent on it, in particular
 // before a credential is looked up. What it finds holds for a short while; the
 // dial decides for itself.
@@ -196,11 +199,9 @@ func dialOne(ctx context.Context, network, addr string, others bool) (net.Conn, 
 	return d.DialContext(ctx, network, addr)
 }
 
-// proxyFor tells the transport which proxy a request takes.
+// proxyFor tells the transport which proxy a request takes, where one is
+// configured.
 func (n *Network) proxyFor(req *http.Request) (*url.URL, error) {
-	if n.proxy == nil {
-		return nil, nil
-	}
 	host, err := normalHost(req.URL.Hostname())
 	if err != nil {
 		return nil, &HostError{Host: req.URL.Hostname(), Reason: err.Error()}
