@@ -1,6 +1,7 @@
 .DEFAULT_GOAL := help
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 FUZZTIME ?= 10s
+TESTFLAGS ?=
 NODE_PARTS = e2e/node_modules/.package-lock.json
 .PHONY: demo build test check fuzz bench conformance e2e help
 
@@ -9,7 +10,7 @@ demo: build ## serve a demo gateway with a built-in upstream; needs nothing but 
 build: ## build bin/gatehouse: static, trimmed, stamped with the version
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/gatehouse .
 test: ## run the tests with the race detector; needs nothing but Go
-	go test -race -shuffle=on ./...
+	go test -race -shuffle=on $(TESTFLAGS) ./...
 check: ## vet, gofmt, staticcheck, and govulncheck when its database can be reached
 	.ci/check
 fuzz: ## fuzz every target for FUZZTIME
@@ -19,7 +20,7 @@ bench: ## run the benchmarks
 conformance: build $(NODE_PARTS) ## run the official conformance suite at and through the gateway; needs npm
 	cd e2e && go test -v -count=1 -timeout 15m ./conformance
 e2e: build $(NODE_PARTS) ## drive the binary with foreign clients and servers; needs npm
-	cd e2e && go test -count=1 -p 1 -timeout 15m ./client ./scenarios ./console
+	cd e2e && go test -count=1 -p 1 -timeout 15m $(TESTFLAGS) ./client ./scenarios ./console
 $(NODE_PARTS): e2e/package-lock.json
 	cd e2e && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 help: ## show this
