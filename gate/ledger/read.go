@@ -56,9 +56,13 @@ func readSegment(path string, c cursor, f func(raw []byte, e gate.Entry) error) 
 		return c, fmt.Errorf("ledger: %w", err)
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || c.path != path || info.Size() < c.offset {
+	info, err := file.Stat()
+	if err != nil {
+		return c, fmt.Errorf("ledger: %w", err)
+	}
+	if c.path != path || info.Size() < c.offset {
 		// A file that shrank lost what was never acknowledged: look again.
-		c.path, c.offset = path, 0
+		c.path, c.offset = path, seek(file, info.Size(), c.next)
 	}
 	if _, err := file.Seek(c.offset, io.SeekStart); err != nil {
 		return c, fmt.Errorf("ledger: %w", err)
