@@ -15,6 +15,8 @@ import (
 const (
 	// flowMinutes is how far back the flow is known: one day.
 	flowMinutes = 24 * 60
+	// maxCounted bounds how far back the first look goes.
+	maxCounted = 200_000
 	// maxLatencies bounds the times that are kept to say what is usual.
 	maxLatencies = 20_000
 	// maxReasons bounds how many reasons are told apart within a minute.
@@ -96,7 +98,7 @@ func startOfDay(dir string, since time.Time) (uint64, error) {
 		if err != nil && !errors.Is(err, errEnough) {
 			return 0, err
 		}
-		if at.Before(since) || window >= maxScanned {
+		if at.Before(since) || window >= maxCounted {
 			return from, nil
 		}
 	}

@@ -18,8 +18,8 @@ const (
 	// firstWindow is how many entries are looked at first when a page wants the
 	// latest that match; each further look takes four times as many.
 	firstWindow = 1000
-	// maxScanned bounds how far back one page looks.
-	maxScanned = 200_000
+	// maxScanned bounds how far back one page of entries looks; it offers to go on.
+	maxScanned = 50_000
 )
 
 // A filter says which entries are wanted. The zero value wants all.
