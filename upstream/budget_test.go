@@ -1,8 +1,6 @@
 package upstream_test
 
 import (
-	"io"
-	"log"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -39,7 +37,7 @@ func TestNoOperationOutlivesItsBudget(t *testing.T) {
 func overrun(t *testing.T, kind, name string, budget time.Duration) time.Duration {
 	t.Helper()
 	site := httptest.NewServer(upstreamtest.HostileServer(kind))
-	site.Config.ErrorLog = log.New(io.Discard, "", 0)
+	site.Config.ErrorLog = silent
 	defer site.Close()
 	c := newClient(t, &store{}, nil, upstream.Server{ID: "demo", URL: site.URL, Protocol: upstream.Legacy, Timeout: budget})
 	start := time.Now()

@@ -328,25 +328,33 @@ func TestC37Leaks(t *testing.T) {
 		t.Logf("%d operations of each kind; goroutines %d and then %d, descriptors %d and %d, heap %d KiB and %d KiB", *operations/scale,
 			goroutines, runtime.NumGoroutine(), files, openFiles(), heap>>10, heapInUse()>>10)
 	})
-	rounds := max(*operations/2/scale, 1)
 	for _, kind := range upstreamtest.HostileKinds() {
-		s := upstreamtest.HostileServer(kind)
-		c := newClient(t, &store{}, nil, upstream.Server{ID: "demo", URL: play(t, s), Protocol: upstream.Legacy, Timeout: 50 * time.Millisecond})
-		turns := make(chan struct{}, 32)
-		var wg sync.WaitGroup
-		for range rounds {
-			turns <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-turns }()
-				_, _ = c.List(t.Context(), "demo")
-				_, _ = call(t, c, "demo", "echo", "ada", upstream.CallOptions{})
-				s.Forget()
-			})
+		t.Run(kind, func(t *testing.T) { meet(t, kind, max(*operations/2/scale, 1)) })
+		if left := settle(goroutines); left > 0 {
+			t.Errorf("%s: %d goroutines are left", kind, left)
 		}
-		wg.Wait()
-		if err := c.Close(t.Context()); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
+		t.Logf("%s: goroutines %d, descriptors %d, heap %d KiB", kind, runtime.NumGoroutine(), openFiles(), heapInUse()>>10)
+	}
+}
+
+// meet lists and calls against one hostile kind, many times over.
+func meet(t *testing.T, kind string, rounds int) {
+	s := upstreamtest.HostileServer(kind)
+	c := newClient(t, &store{}, nil, upstream.Server{ID: "demo", URL: play(t, s), Protocol: upstream.Legacy, Timeout: 50 * time.Millisecond})
+	turns := make(chan struct{}, 32)
+	var wg sync.WaitGroup
+	for range rounds {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			_, _ = c.List(t.Context(), "demo")
+			_, _ = call(t, c, "demo", "echo", "ada", upstream.CallOptions{})
+			s.Forget()
+		})
+	}
+	wg.Wait()
+	if err := c.Close(t.Context()); err != nil {
+		t.Errorf("%s: %v", kind, err)
 	}
 }
 

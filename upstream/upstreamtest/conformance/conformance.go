@@ -2,11 +2,33 @@
 // through. It plays the servers of upstreamtest, one profile at a time, and
 // looks at what the client sent as much as at what it made of the answers.
 //
-// An implementer gives an Implementation and calls Run for every profile:
+// To put another client through it, write a test with an [Implementation] whose
+// Open makes one client for the server it is told about, and call [Run] for
+// every profile:
 //
-//	for _, p := range upstreamtest.Profiles() {
-//		t.Run(p.Name, func(t *testing.T) { conformance.Run(t, p, mine{}) })
+//	type mine struct{}
+//
+//	func (mine) Open(t *testing.T, o conformance.Options) conformance.Client {
+//		c := mymcp.NewClient(o.URL, mymcp.Options{Name: o.Server, Budget: o.Timeout, Clock: o.Now})
+//		t.Cleanup(func() { c.Close(context.Background()) })
+//		return &adapter{c}
 //	}
+//
+//	func TestConformance(t *testing.T) {
+//		for _, p := range upstreamtest.Profiles() {
+//			t.Run(p.Name, func(t *testing.T) { conformance.Run(t, p, mine{}) })
+//		}
+//	}
+//
+// The adapter gives the client the five methods of [Client]; its own Close has
+// to wait for a closing DELETE, because the suite looks at what was sent once it
+// returns. A client that is given plain http urls on 127.0.0.1 has to be allowed
+// them. One that knows no kept sessions fails the checks of sessions, and one
+// check alone runs with, for example, -run 'TestConformance/2026/progress'.
+//
+// For a client in another language, gatehouse demo-upstream --hostile KIND plays
+// the same hostile servers one at a time; what a strict client does with each is
+// said by the names here.
 package conformance
 
 import (
