@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,7 +55,9 @@ func showTools(v *visit) error {
 		if g == nil {
 			g = &toolGroup{Server: t.Server, Group: t.Group}
 			groups[t.Server] = g
-			p.Servers = append(p.Servers, t.Server)
+			if t.Server != "" {
+				p.Servers = append(p.Servers, t.Server)
+			}
 		}
 		g.count(&t)
 		if p.matches(&t) {
@@ -62,7 +65,12 @@ func showTools(v *visit) error {
 		}
 	}
 	slices.Sort(p.Servers)
-	slices.SortStableFunc(found, func(a, b control.Tool) int { return strings.Compare(a.Server, b.Server) })
+	slices.SortStableFunc(found, func(a, b control.Tool) int {
+		if a.Own != b.Own { // our own come last: nothing is to be done about them
+			return cmp.Compare(own(a), own(b))
+		}
+		return strings.Compare(a.Server, b.Server)
+	})
 	p.Found, p.Pages = len(found), max(1, (len(found)+pageTools-1)/pageTools)
 	p.Page, _ = strconv.Atoi(q.Get("page"))
 	p.Page = min(max(p.Page, 1), p.Pages)
@@ -76,6 +84,13 @@ func showTools(v *visit) error {
 	}
 	v.render(http.StatusOK, "tools", "Tools", p)
 	return nil
+}
+
+func own(t control.Tool) int {
+	if t.Own {
+		return 1
+	}
+	return 0
 }
 
 func (g *toolGroup) count(t *control.Tool) {
