@@ -20,11 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/federation/caller"
 	"gatehouse/gate"
 	"gatehouse/gate/ledger"
 	"gatehouse/gate/rawjson"
 	"gatehouse/upstream/upstreamtest"
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 var crashes = flag.Int("crashes", 200, "how often TestKilledUnderLoad kills the daemon")
@@ -71,8 +71,8 @@ func newPlant(t *testing.T, dir, more string) *plant {
 	}
 	p.address = l.Addr().String()
 	l.Close()
-	token, digest := caller.NewToken()
-	p.token = token
+	p.token = leak.Token()
+	leak.Keep(t, dir)
 	p.client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 	t.Cleanup(p.client.CloseIdleConnections)
 	config := fmt.Sprintf(`[listen]
@@ -97,7 +97,7 @@ requires_approval = false
 id = "asked"
 url = "%[3]s/mcp"
 data_class = "public_content"
-%s`, p.address, digest, site.URL, more)
+%s`, p.address, gate.DigestOf([]byte(p.token)), site.URL, more)
 	if err := os.WriteFile(filepath.Join(dir, "gatehouse.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func (p *plant) run(args ...string) string {
 func (p *plant) start() {
 	p.t.Helper()
 	p.log.Reset()
-	p.daemon = exec.Command(p.binary, "serve")
+	p.daemon = exec.Command(p.binary, "serve", "--debug")
 	p.daemon.Dir, p.daemon.Stdout, p.daemon.Stderr = p.dir, &p.log, &p.log
 	if err := p.daemon.Start(); err != nil {
 		p.t.Fatal(err)
@@ -146,6 +146,7 @@ func (p *plant) start() {
 func (p *plant) kill() {
 	_ = p.daemon.Process.Kill()
 	_ = p.daemon.Wait() // it was killed, and says so
+	leak.Write(p.t, "serve.out", p.log.String())
 	p.daemon = nil
 }
 

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/federation/caller"
 	"gatehouse/gate"
 	"gatehouse/upstream/upstreamtest"
 	"gatehouse/upstream/upstreamtest/authserver"
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 // inbound is what a client sends beside the call itself.
@@ -228,8 +228,9 @@ func TestC50TokenInTheQuery(t *testing.T) {
 	r := &rig{t: t, upstream: upstreamtest.New(recent), tokens: map[string]string{}, dir: t.TempDir()}
 	log := &lockedBuffer{}
 	r.logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	token, digest := caller.NewToken()
-	r.open(fmt.Sprintf("[listen]\naddress = \"127.0.0.1:8620\"\n[[caller]]\nname = \"alice\"\ntoken = \"sha256:%s\"\n", digest))
+	token := leak.Token()
+	t.Cleanup(func() { leak.Write(t, "debug.log", log.String()) })
+	r.open(fmt.Sprintf("[listen]\naddress = \"127.0.0.1:8620\"\n[[caller]]\nname = \"alice\"\ntoken = \"sha256:%s\"\n", gate.DigestOf([]byte(token))))
 	for _, header := range []string{"", "Bearer wrong"} {
 		req, err := http.NewRequest(http.MethodPost, r.front.URL+"/mcp?token="+token+"&access_token="+token, strings.NewReader(ping))
 		if err != nil {

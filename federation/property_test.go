@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/federation/caller"
 	"gatehouse/gate"
 	"gatehouse/upstream/upstreamtest"
+	"gatehouse/upstream/upstreamtest/leak"
 )
 
 // TestListedCallableExplainable: for every pair of caller and tool, in both eras,
@@ -65,10 +65,10 @@ func newWorld(t *testing.T, random *rand.Rand) *world {
 	}
 	for i := range 8 {
 		name := fmt.Sprintf("c%d", i)
-		token, digest := caller.NewToken()
+		token := leak.Token()
 		w.tokens[name] = token
 		w.callers = append(w.callers, gate.CallerName(name))
-		fmt.Fprintf(&file, "[[caller]]\nname = %q\ntoken = \"sha256:%s\"\nmax_calls_per_minute = 0\n", name, digest)
+		fmt.Fprintf(&file, "[[caller]]\nname = %q\ntoken = \"sha256:%s\"\nmax_calls_per_minute = 0\n", name, gate.DigestOf([]byte(token)))
 		w.maybe(&file, 7, "admin = true\n")
 		w.maybe(&file, 8, "trust_zone = %q\n", pick(random, gate.ZoneNames()))
 		w.maybe(&file, 3, "groups = %s\n", pick(random, []string{`[]`, `["mcp_s0"]`, `["mcp_s0", "mcp_s2"]`}))
