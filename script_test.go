@@ -238,7 +238,11 @@ var varying = []struct {
 }{
 	{regexp.MustCompile(`gh_[A-Za-z0-9_-]{43}`), "TOKEN"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
-	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( UTC)?`), "TIME"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?`), "TIME"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[0-9:.]+Z`), "TIME"},
+	{regexp.MustCompile(`"took_ns": \d+`), `"took_ns": N`},
+	{regexp.MustCompile(` *\+\d+(\.\d+)?(µs|ms|s)\b`), " +N ms"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms)\b`), "N ms"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`\b[a-f][0-9a-f]{15}-\d+`), "ID"},
 	{regexp.MustCompile(`(\.toml) [0-9a-f]{8}\b`), "$1 DIGEST"},
@@ -246,14 +250,17 @@ var varying = []struct {
 	{regexp.MustCompile(`\S*/gatehouse-demo-\d+/`), "SCRATCH/"},
 }
 
-// screen FILE compares what the last command printed with a golden file, and
-// refuses lines of more than 80 characters.
+// screen FILE [wide] compares what the last command printed with a golden file,
+// and refuses blanks at the end of a line and, unless wide, more than 80 characters.
 func screen(ts *testscript.TestScript, _ bool, args []string) {
 	got := []byte(ts.ReadFile("stdout"))
 	for _, v := range varying {
 		got = v.pattern.ReplaceAll(got, []byte(v.word))
 	}
 	for line := range bytes.Lines(got) {
+		if shown := bytes.TrimRight(line, "\n"); len(shown) > 0 && shown[len(shown)-1] == ' ' {
+			ts.Fatalf("a blank at the end: %q", line)
+		}
 		if n := len([]rune(string(bytes.TrimRight(line, "\n")))); n > 80 && !slices.Contains(args[1:], "wide") {
 			ts.Fatalf("%d characters: %s", n, line)
 		}

@@ -141,7 +141,7 @@ func (a *app) printEntry(e gate.Entry) {
 		add(fmt.Sprintf("%d times", e.Count))
 	}
 	a.printf("%6d  %s  %-13s %s\n", e.Number, e.Time.Local().Format("2006-01-02 15:04:05"), e.Kind,
-		a.paint(verdictColour(e.Verdict), strings.Join(words, " ")))
+		a.paint(verdictColour(e.Verdict), hang(strings.Join(words, " "), 43, 8)))
 }
 
 func verdictColour(v gate.Verdict) string {

@@ -134,7 +134,7 @@ func TestTableFitsTheScreen(t *testing.T) {
 			t.Errorf("colour where there is no terminal: %q", line)
 		}
 	}
-	if !strings.Contains(out.String(), name+"  disabled") {
+	if !strings.Contains(out.String(), name+"\n") {
 		t.Errorf("the name was cut:\n%s", out)
 	}
 }

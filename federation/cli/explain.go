@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -47,9 +48,9 @@ func (a *app) explain(ctx context.Context, api control.API, tool, caller string)
 		a.printf("%d  %-14s %s  %s\n", c.Number, c.Name, a.paint(colour, pad(mark, 5)), wrap(escape(c.Detail), 25))
 	}
 	if x.Offered {
-		a.printf("\n%s is offered to %s\n", tool, caller)
+		a.printf("\n%s\n", wrap(escape(tool+" is offered to "+caller), 0))
 	} else {
-		a.printf("\n%s is not offered to %s: %s (%s)\n", escape(tool), caller, x.Reason, escape(x.Detail))
+		a.printf("\n%s\n", wrap(escape(fmt.Sprintf("%s is not offered to %s: %s (%s)", tool, caller, x.Reason, x.Detail)), 0))
 	}
 	return nil
 }

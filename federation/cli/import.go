@@ -127,23 +127,23 @@ func (a *app) printReport(r control.ImportReport) {
 		dry = " (dry run, nothing was changed)"
 	}
 	if r.Refusal != "" {
-		fmt.Fprintf(a.stderr, "%s%s\n", r.Summary(), dry)
+		fmt.Fprintf(a.stderr, "%s\n", wrap(escape(r.Summary()+dry), 2))
 		return
 	}
-	a.printf("%s%s\n", r.Summary(), dry)
+	a.printf("%s\n", wrap(escape(r.Summary()+dry), 2))
 	for _, line := range r.Lines {
 		if line.What == catalog.LineNew {
 			continue
 		}
 		name := string(line.Name)
 		if name == "" {
-			name = fmt.Sprintf("%q", line.Remote)
+			name = `"` + line.Remote + `"` // made visible already
 		}
-		a.printf("  %s %s", line.What, name)
+		text := line.What + " " + name
 		if line.Text != "" {
-			a.printf(": %s", line.Text)
+			text += ": " + line.Text
 		}
-		a.printf("\n")
+		a.printf("  %s\n", hang(escape(text), 2, 4))
 	}
 }
 
@@ -176,13 +176,14 @@ func (a *app) printEmptyMinute(ctx context.Context, api control.API, servers []s
 	if total == 0 {
 		return nil
 	}
-	a.printf("%s imported, %d enabled", count(total, "tool"), enabled)
+	text := fmt.Sprintf("%s imported, %d enabled", count(total, "tool"), enabled)
 	switch {
 	case changed != "":
-		a.printf("; look at what changed with: %s", a.command("tools diff "+changed))
+		a.hint(text+"; look at what changed with:", a.command("tools diff "+changed))
 	case example != "" || other != "":
-		a.printf("; enable with: %s", a.command("tools enable "+cmp.Or(example, other)))
+		a.hint(text+"; enable with:", a.command("tools enable "+cmp.Or(example, other)))
+	default:
+		a.printf("%s\n", text)
 	}
-	a.printf("\n")
 	return nil
 }

@@ -33,7 +33,7 @@ func (a *app) showEntry(number uint64) error {
 	if len(story) > 1 {
 		a.printStory(story)
 	}
-	a.printf("%s\n", escape(pretty(entry)))
+	a.lines(escape(pretty(entry)), "", "    ")
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (a *app) printStory(story []ledger.Line) {
 		if after := line.Time.Sub(began); after > 0 {
 			when = fmt.Sprintf("%19s", "+"+after.Round(time.Millisecond).String())
 		}
-		a.printf("%6d  %s  %-8s %s\n", line.Number, when, line.Kind, a.paint(verdictColour(line.Verdict), escape(words)))
+		a.printf("%6d  %s  %-8s %s\n", line.Number, when, line.Kind, a.paint(verdictColour(line.Verdict), wrap(escape(words), 38)))
 		for _, leg := range line.Legs {
 			a.printf("%s%s\n", strings.Repeat(" ", 38), escape(legText(leg)))
 		}

@@ -127,19 +127,19 @@ func (a *app) showTool(ctx context.Context, api control.API, name string) error 
 		{"unportable", t.Unportable},
 	} {
 		if field[1] != "" {
-			a.printf("  %-12s %s\n", field[0], escape(field[1]))
+			a.printf("  %-12s %s\n", field[0], wrap(escape(field[1]), 15))
 		}
 	}
 	for _, warning := range t.Warnings {
-		a.printf("  warning      %s\n", escape(warning))
+		a.printf("  warning      %s\n", wrap(escape(warning), 15))
 	}
 	if t.Description != "" {
 		a.printf("\nthe server says:\n")
-		indent(a.stdout, "  | ", escape(t.Description))
+		a.quote(escape(t.Description))
 	}
 	if len(t.Raw) > 0 {
 		a.printf("\ndefinition:\n")
-		indent(a.stdout, "  | ", escape(pretty(t.Raw)))
+		a.quote(escape(pretty(t.Raw)))
 	}
 	return nil
 }
@@ -159,8 +159,9 @@ func (a *app) diffTool(ctx context.Context, api control.API, name string) error 
 		a.printf("%s: as it was enabled\n", name)
 		return nil
 	}
-	a.printf("%s\n", strings.TrimRight(d.String(), "\n"))
-	a.printf("\naccept this with: %s\n", a.command("tools enable "+name))
+	head, rest, _ := strings.Cut(strings.TrimRight(d.String(), "\n"), "\n")
+	a.printf("%s\n%s\n\n", wrap(escape(head), 2), escape(rest))
+	a.hint("accept this with:", a.command("tools enable "+name))
 	return nil
 }
 
