@@ -187,7 +187,7 @@ func (g *Gateway) openUpstream(cfg *config.Config) error {
 		g.Vault = vault.New(vault.Options{Store: g.State.Vault(), Identity: cfg.Vault.Identity, Secrets: g.Resolver, Now: g.now})
 		g.Resolver.Vault = g.Vault
 	}
-	options := credential.Options{Secrets: g.Resolver, Client: g.outbound.client(), CheckURL: g.outbound.CheckURL, Logger: g.Logger, Now: g.now}
+	options := credential.Options{Secrets: g.Resolver, Client: g.outbound.client(), CheckURL: g.outbound.CheckURL, Private: g.outbound.Private, Logger: g.Logger, Now: g.now}
 	if g.Vault != nil { // a nil vault in the interface would look like one that is there
 		options.Keep = g.Vault
 	}

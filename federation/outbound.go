@@ -52,6 +52,9 @@ func (o *outbound) CheckURL(raw string, httpsOnly bool) (*url.URL, error) {
 	return o.current.Load().network.CheckURL(raw, httpsOnly)
 }
 
+// Private reports whether the host gate lets a host have private addresses.
+func (o *outbound) Private(host string) bool { return o.current.Load().network.Private(host) }
+
 // RoundTrip implements http.RoundTripper.
 func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.current.Load().client.Transport.RoundTrip(r)

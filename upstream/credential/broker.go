@@ -74,6 +74,9 @@ type Options struct {
 	Client *http.Client
 	// CheckURL is the host gate's check of a url, made before a secret is looked up.
 	CheckURL func(raw string, httpsOnly bool) (*url.URL, error)
+	// Private reports whether the host gate lets a host have private addresses;
+	// nil: it lets none.
+	Private func(host string) bool
 	// Keep holds what logins obtained; nil refuses mode oauth.
 	Keep   Keep
 	Logger *slog.Logger     // nil: silent

@@ -2,11 +2,13 @@ package credential
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
 	"gatehouse/gate"
+	"gatehouse/upstream/wire"
 )
 
 // clientCredentials fetches a token for ourselves (RFC 6749 section 4.4).
@@ -42,6 +44,28 @@ func (b *Broker) checkEndpoint(raw string) (*url.URL, error) {
 		return nil, hostRefused(err)
 	}
 	return u, nil
+}
+
+// checkNamed is the host gate for a url that a server named. What the operator
+// said in private_hosts is about the servers of the file: no server can use it to
+// send us to a private address, unless the host is its own, whose ports it reaches
+// without us, or that of the issuer in the file.
+func (b *Broker) checkNamed(a Auth, raw string) (*url.URL, error) {
+	u, err := b.checkEndpoint(raw)
+	if err != nil || b.options.Private == nil || !b.options.Private(u.Hostname()) {
+		return u, err
+	}
+	for _, known := range []string{a.ServerURL, a.Issuer} {
+		if known == "" {
+			continue
+		}
+		if k, err := b.checkEndpoint(known); err == nil && k.Hostname() == u.Hostname() {
+			return u, nil
+		}
+	}
+	return nil, &Error{Reason: ReasonHostRefused, Text: fmt.Sprintf(
+		"the server names %q, which private_hosts allows for hosts of the file only; if tokens are to come from there, set issuer under [server.auth]",
+		wire.Clip(u.Host))}
 }
 
 // setScopes asks for scopes in a fixed order.

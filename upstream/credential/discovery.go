@@ -52,7 +52,7 @@ func (b *Broker) discover(ctx context.Context, a Auth) (m serverMetadata, name s
 	if err != nil {
 		return m, "", nil, err
 	}
-	resource, found, err := b.resourceMetadata(ctx, a.ServerURL, challenge)
+	resource, found, err := b.resourceMetadata(ctx, a, challenge)
 	if err != nil {
 		return m, "", nil, err
 	}
@@ -71,7 +71,7 @@ func (b *Broker) discover(ctx context.Context, a Auth) (m serverMetadata, name s
 	case found && len(resource.AuthorizationServers) > 0 && !slices.Contains(resource.AuthorizationServers, issuer):
 		return m, "", nil, loginFailed("the server does not accept tokens of the configured issuer %q; it names %q", wire.Clip(issuer), wire.Clip(strings.Join(resource.AuthorizationServers, " ")))
 	}
-	m, err = b.serverMetadata(ctx, issuer)
+	m, err = b.serverMetadata(ctx, a, issuer)
 	return m, name, scopes, err
 }
 
@@ -131,8 +131,8 @@ func (b *Broker) unreachable(ctx context.Context, u *url.URL, err error) error {
 
 // resourceMetadata reads the RFC 9728 document at the place the challenge named,
 // or at the well-known ones. What it is about must be the server it came from.
-func (b *Broker) resourceMetadata(ctx context.Context, serverURL, challenged string) (m resourceMetadata, found bool, err error) {
-	server, err := url.Parse(serverURL)
+func (b *Broker) resourceMetadata(ctx context.Context, a Auth, challenged string) (m resourceMetadata, found bool, err error) {
+	server, err := url.Parse(a.ServerURL)
 	if err != nil {
 		return m, false, loginFailed("the server's url is not usable")
 	}
@@ -145,7 +145,7 @@ func (b *Broker) resourceMetadata(ctx context.Context, serverURL, challenged str
 		}
 	}
 	for _, place := range places {
-		if found, err = b.document(ctx, place, &m); err != nil {
+		if found, err = b.document(ctx, a, place, &m); err != nil {
 			return m, false, err
 		}
 		if !found {
@@ -172,8 +172,8 @@ func covers(resource string, server *url.URL) bool {
 
 // serverMetadata reads the document of an issuer, which must name that very
 // issuer (RFC 8414 section 3.3), and refuses a server without PKCE.
-func (b *Broker) serverMetadata(ctx context.Context, issuer string) (m serverMetadata, err error) {
-	u, err := b.checkEndpoint(issuer)
+func (b *Broker) serverMetadata(ctx context.Context, a Auth, issuer string) (m serverMetadata, err error) {
+	u, err := b.checkNamed(a, issuer)
 	if err != nil {
 		return m, err
 	}
@@ -184,7 +184,7 @@ func (b *Broker) serverMetadata(ctx context.Context, issuer string) (m serverMet
 		origin + "/.well-known/openid-configuration" + path,
 		origin + path + "/.well-known/openid-configuration",
 	} {
-		if found, err = b.document(ctx, place, &m); err != nil {
+		if found, err = b.document(ctx, a, place, &m); err != nil {
 			return m, err
 		}
 		if found {
@@ -205,7 +205,7 @@ func (b *Broker) serverMetadata(ctx context.Context, issuer string) (m serverMet
 		if endpoint == "" {
 			continue
 		}
-		if _, err := b.checkEndpoint(endpoint); err != nil {
+		if _, err := b.checkNamed(a, endpoint); err != nil {
 			return m, err
 		}
 	}
@@ -214,8 +214,8 @@ func (b *Broker) serverMetadata(ctx context.Context, issuer string) (m serverMet
 
 // document reads one JSON document. A 4xx is no document; anything but a JSON
 // object is an error, because a second place must not answer for a broken first.
-func (b *Broker) document(ctx context.Context, place string, into any) (found bool, err error) {
-	u, err := b.checkEndpoint(place)
+func (b *Broker) document(ctx context.Context, a Auth, place string, into any) (found bool, err error) {
+	u, err := b.checkNamed(a, place)
 	if err != nil {
 		return false, err
 	}

@@ -135,7 +135,7 @@ func (l *Login) Finish(ctx context.Context, query url.Values) error {
 		return loginFailed("the answer holds no code")
 	}
 	b := l.broker
-	endpoint, err := b.checkEndpoint(l.login.TokenEndpoint)
+	endpoint, err := b.checkNamed(l.auth, l.login.TokenEndpoint)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (b *Broker) refreshed(a Auth) func(context.Context, func(gate.Leg)) (grant,
 		if b.isSpent(a, l) {
 			return grant{}, errSpent()
 		}
-		endpoint, err := b.checkEndpoint(l.TokenEndpoint)
+		endpoint, err := b.checkNamed(a, l.TokenEndpoint)
 		if err != nil {
 			return grant{}, err
 		}

@@ -275,7 +275,7 @@ func TestLoginState(t *testing.T) {
 func TestIssuerMustBeItself(t *testing.T) {
 	s, p, _ := newLoginSetup(t)
 	p.describe(func(m map[string]any) { m["issuer"] = p.Issuer() + "/" })
-	_, err := s.broker.serverMetadata(t.Context(), p.Issuer())
+	_, err := s.broker.serverMetadata(t.Context(), Auth{Issuer: p.Issuer()}, p.Issuer())
 	wantError(t, err, ReasonLoginFailed)
 }
 

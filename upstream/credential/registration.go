@@ -51,14 +51,14 @@ func (b *Broker) identity(ctx context.Context, a Auth, m serverMetadata, o Login
 		l.ClientID = o.ClientDocument
 		return nil
 	case m.RegistrationEndpoint != "":
-		return b.register(ctx, m, o.Redirect, l)
+		return b.register(ctx, a, m, o.Redirect, l)
 	}
 	return loginFailed("issuer %q registers no clients by itself; register one there and set client_id under [server.auth]", wire.Clip(m.Issuer))
 }
 
 // register makes us known to an authorization server for this login (RFC 7591).
-func (b *Broker) register(ctx context.Context, m serverMetadata, redirect string, l *login) error {
-	u, err := b.checkEndpoint(m.RegistrationEndpoint)
+func (b *Broker) register(ctx context.Context, a Auth, m serverMetadata, redirect string, l *login) error {
+	u, err := b.checkNamed(a, m.RegistrationEndpoint)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (b *Broker) revoke(ctx context.Context, a Auth, l login, token string) erro
 	if l.RevocationEndpoint == "" || token == "" {
 		return nil
 	}
-	u, err := b.checkEndpoint(l.RevocationEndpoint)
+	u, err := b.checkNamed(a, l.RevocationEndpoint)
 	if err != nil {
 		return err
 	}
