@@ -108,7 +108,7 @@ func TestNobodyAgreesToWhatTheyDidNotSee(t *testing.T) {
 	if state() != "disabled" {
 		t.Errorf("a definition nobody saw is %s", state())
 	}
-	if body := v.follow("/console/tools", url.Values{"action": {"enable:mcp_demo"}, "generation": {then}, "back": {"/console/tools"}}); state() != "disabled" || !strings.Contains(body, "Look again") {
+	if body := v.follow("/console/tools", url.Values{"action": {"enable:mcp_demo"}, "generation": {then}, "back": {"/console/tools"}}); state() != "disabled" || !strings.Contains(body, "look again") {
 		t.Errorf("a group nobody saw so is %s", state())
 	}
 	v.follow("/console/tools", url.Values{"action": {"enable"}, "tool": {pick()}, "back": {"/console/tools"}})

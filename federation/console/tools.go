@@ -179,7 +179,7 @@ func changeTools(v *visit) error {
 // that was shown.
 func (v *visit) chosen(action string, picked []string) (names []string, err error) {
 	if len(picked) == 0 {
-		return nil, errors.New("No tool was chosen. Tick the tools first.")
+		return nil, errors.New("no tool was chosen; tick the tools first")
 	}
 	for _, pick := range picked {
 		name, shown, _ := strings.Cut(pick, " ")
@@ -205,7 +205,7 @@ func (v *visit) wholeGroup(action, group, generation string) (names []string, er
 		return nil, err
 	}
 	if strconv.FormatUint(status.Generation, 10) != generation {
-		return nil, errors.New("The catalogue changed after the page was shown. Look again, then repeat it.")
+		return nil, errors.New("the catalogue changed after the page was shown; look again, then repeat it")
 	}
 	tools, err := v.api.Tools(v.r.Context(), group)
 	if err != nil {
@@ -221,7 +221,7 @@ func (v *visit) wholeGroup(action, group, generation string) (names []string, er
 		}
 	}
 	if len(names) == 0 {
-		return nil, errors.New("There is nothing to change in this group.")
+		return nil, errors.New("there is nothing to change in this group")
 	}
 	return names, nil
 }
