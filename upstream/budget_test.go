@@ -1,10 +1,12 @@
 package upstream_test
 
 import (
+	"context"
 	"net/http/httptest"
 	"testing"
 	"time"
 
+	"gatehouse/gate"
 	"gatehouse/gate/gatetest"
 	"gatehouse/upstream"
 	"gatehouse/upstream/upstreamtest"
@@ -51,4 +53,16 @@ func overrun(t *testing.T, kind, name string, budget time.Duration) time.Duratio
 		t.Errorf("%s: %v", kind, err)
 	}
 	return took
+}
+
+// TestGivenUpBeforeAnything: in the 2026 era the call is the first leg of all.
+func TestGivenUpBeforeAnything(t *testing.T) {
+	s := upstreamtest.New(upstreamtest.Profile{Modern: true})
+	c := newClient(t, &store{}, nil, upstream.Server{ID: "demo", URL: play(t, s), Protocol: upstream.Modern})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := c.Call(ctx, gatetest.Permit(t, toolOf("demo", "echo"), nil, `{}`), upstream.CallOptions{})
+	if failed := failure(t, err); failed.Verdict != gate.Cancelled || len(s.Requests()) != 0 {
+		t.Errorf("verdict %s after %d requests: %v", failed.Verdict, len(s.Requests()), err)
+	}
 }

@@ -295,6 +295,9 @@ func showOutcome(reply *Reply, failure *Error, progress []string) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "refused as %s\n%s\n", failure.Kind, failure)
+	if failure.Rule != "" {
+		fmt.Fprintf(&b, "breaks the rule %s\n", failure.Rule)
+	}
 	if failure.Status != 0 {
 		fmt.Fprintf(&b, "status %d\n", failure.Status)
 	}
