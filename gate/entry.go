@@ -15,9 +15,11 @@ func (r *request) entry(kind Kind) Entry {
 		Request:        clipText(r.call.Request, 128),
 		Tool:           LocalName(clipText(string(r.call.Tool), 128)),
 		ArgumentDigest: r.arguments,
-		Arguments:      recorded(r.settings.Arguments, r.raw),
 		Generation:     r.generation,
 		Trace:          clipText(r.call.Trace, 64),
+	}
+	if kind != KindDenied || r.offered() {
+		e.Arguments = recorded(r.settings.Arguments, r.raw)
 	}
 	if c := r.caller; c != nil {
 		e.Caller, e.Via, e.Zone, e.Ceiling = c.Name, c.AuthenticatedBy, c.Zone.String(), c.Zone.Ceiling()
@@ -27,6 +29,13 @@ func (r *request) entry(kind Kind) Entry {
 		e.Definition, e.Class = t.Definition, t.Class
 	}
 	return e
+}
+
+// offered reports whether the tool is the caller's to use. Whoever may use nothing
+// must not be able to fill the disk with arguments.
+func (r *request) offered() bool {
+	reason, _ := Offered(r.Tool, r.caller, r.settings.Enforcement)
+	return reason == ""
 }
 
 // recorded is what the ledger keeps of a call's arguments.
