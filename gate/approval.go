@@ -58,16 +58,16 @@ func (g *Gate) ask(ctx context.Context, r *request) Ruling {
 		return g.refuse(ctx, r, Refusal{Reason: ApprovalRequired,
 			Detail: "a person has to approve this call, and this client does not show forms; use one that declares elicitation, or set [approval] channel to client_then_console"})
 	}
-	if !g.pending.reserve(r.caller.Name) {
+	if full := g.pending.reserve(r); full != nil {
 		g.budget.refund(r.caller, r.Tool)
-		return g.refuse(ctx, r, *overBudget(time.Second, fmt.Sprintf("caller %q has %d questions open", r.caller.Name, maxOpen)))
+		return g.refuse(ctx, r, *full)
 	}
 	now := g.now()
 	until := now.Add(r.settings.ApprovalTimeout).UTC().Truncate(time.Millisecond)
 	question := r.entry(KindQuestion)
 	question.Until = until
 	if err := g.write(ctx, &question); err != nil {
-		g.pending.unreserve(r.caller.Name)
+		g.pending.unreserve(r)
 		g.budget.refund(r.caller, r.Tool)
 		return Ruling{Refusal: unwritable(err)}
 	}

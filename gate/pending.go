@@ -14,6 +14,10 @@ import (
 // reading long before that.
 const maxOpen = 256
 
+// maxOpenBytes bounds the arguments of one caller's open questions together:
+// whoever waits for an answer holds the call.
+const maxOpenBytes = 16 << 20
+
 // expiryGrace is how long after a deadline the alarm closes a question. Whoever
 // holds the call open notices the deadline first, and knows more.
 const expiryGrace = 2 * time.Second
@@ -55,12 +59,16 @@ type Open struct {
 type pending struct {
 	mu     sync.Mutex
 	asked  map[uint64]*asked
-	counts map[CallerName]int
+	counts map[CallerName]openCount
 }
+
+// An openCount is what one caller has open.
+type openCount struct{ questions, bytes int }
 
 type asked struct {
 	Open
 	sealed sealed
+	bytes  int   // of the arguments
 	answer Entry // ready to be completed
 	tool   *Tool
 
@@ -80,30 +88,40 @@ const (
 	stateExpired
 )
 
-// reserve counts a question of caller if there may be one more.
-func (p *pending) reserve(caller CallerName) bool {
+// reserve counts a question about r, or says why there may not be one more.
+func (p *pending) reserve(r *request) *Refusal {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.counts[caller] >= maxOpen {
-		return false
+	caller := r.caller.Name
+	n := p.counts[caller]
+	switch {
+	case n.questions >= maxOpen:
+		return overBudget(time.Second, fmt.Sprintf("caller %q has %d questions open; come back when some are answered", caller, n.questions))
+	case n.questions > 0 && n.bytes+len(r.raw) > maxOpenBytes:
+		return overBudget(time.Second, fmt.Sprintf("caller %q has %d questions open about %d bytes of arguments, and %d are allowed; come back when some are answered",
+			caller, n.questions, n.bytes, maxOpenBytes))
 	}
 	if p.counts == nil {
-		p.counts, p.asked = make(map[CallerName]int), make(map[uint64]*asked)
+		p.counts, p.asked = make(map[CallerName]openCount), make(map[uint64]*asked)
 	}
-	p.counts[caller]++
-	return true
+	p.counts[caller] = openCount{n.questions + 1, n.bytes + len(r.raw)}
+	return nil
 }
 
-func (p *pending) unreserve(caller CallerName) {
+func (p *pending) unreserve(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.discount(caller)
+	p.discount(r.caller.Name, len(r.raw))
 }
 
-func (p *pending) discount(caller CallerName) {
-	if p.counts[caller]--; p.counts[caller] <= 0 {
+func (p *pending) discount(caller CallerName, bytes int) {
+	n := p.counts[caller]
+	if n.questions--; n.questions <= 0 {
 		delete(p.counts, caller)
+		return
 	}
+	n.bytes -= bytes
+	p.counts[caller] = n
 }
 
 // add keeps a question that was reserved, unless it is kept already.
@@ -115,7 +133,7 @@ func (p *pending) add(r *request, s sealed, now time.Time) *asked {
 			ServerName: r.Tool.ServerName, Origin: r.Tool.Origin, RemoteName: r.Tool.Remote,
 			Class: r.Tool.Class, Arguments: r.arguments,
 		},
-		sealed: s, answer: r.answer(s, "", ""), tool: r.Tool, decided: make(chan struct{}),
+		sealed: s, bytes: len(r.raw), answer: r.answer(s, "", ""), tool: r.Tool, decided: make(chan struct{}),
 	}
 	if s.channel == ConsoleChannel {
 		a.Message = r.message(s)
@@ -123,7 +141,7 @@ func (p *pending) add(r *request, s sealed, now time.Time) *asked {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if before := p.asked[s.question]; before != nil {
-		p.discount(r.caller.Name)
+		p.discount(r.caller.Name, len(r.raw))
 		return before
 	}
 	p.asked[s.question] = a
@@ -136,7 +154,7 @@ func (p *pending) remove(number uint64) {
 	defer p.mu.Unlock()
 	if a := p.asked[number]; a != nil {
 		delete(p.asked, number)
-		p.discount(a.Caller)
+		p.discount(a.Caller, a.bytes)
 	}
 }
 
@@ -293,8 +311,8 @@ func (g *Gate) Wait(ctx context.Context, state string, limit time.Duration) {
 func (g *Gate) resumeConsole(ctx context.Context, r *request, s sealed) Ruling {
 	a := g.pending.find(s.question)
 	if a == nil {
-		if !g.pending.reserve(r.caller.Name) {
-			return g.refuse(ctx, r, *overBudget(time.Second, fmt.Sprintf("caller %q has %d questions open", r.caller.Name, maxOpen)))
+		if full := g.pending.reserve(r); full != nil {
+			return g.refuse(ctx, r, *full)
 		}
 		now := g.now()
 		a = g.pending.add(r, s, now)
@@ -340,7 +358,7 @@ func (g *Gate) expireQuestions(now time.Time) (next time.Time) {
 			silent = append(silent, a)
 		}
 		delete(g.pending.asked, n)
-		g.pending.discount(a.Caller)
+		g.pending.discount(a.Caller, a.bytes)
 	}
 	g.pending.mu.Unlock()
 	for _, a := range silent {

@@ -87,6 +87,31 @@ func TestOpenQuestionsAreBounded(t *testing.T) {
 	h.ask(h.call(`{}`))
 }
 
+// The arguments of open questions are bounded together, and free again with them.
+func TestBytesOfOpenQuestionsAreBounded(t *testing.T) {
+	h := newHouse(t)
+	large := func(n int) gate.Call {
+		return h.call(fmt.Sprintf(`{"n":%d,"text":"%s"}`, n, strings.Repeat("x", 2<<20)))
+	}
+	var questions []*gate.Question
+	for n := range 7 {
+		questions = append(questions, h.ask(large(n)))
+	}
+	refusal := h.refused(h.submit(large(7)), gate.BudgetSpent)
+	if refusal.RetryAfter <= 0 || !strings.Contains(refusal.Detail, "come back") {
+		t.Errorf("got %+v", refusal)
+	}
+	h.ask(h.call(`{}`))
+	h.refused(h.submit(answered(large(3), questions[3], accepted(denyForm))), gate.ReasonDeclined)
+	h.ask(large(7))
+	h.refused(h.submit(large(8)), gate.BudgetSpent)
+	h.clock.Advance(time.Hour)
+	h.Sweep()
+	for n := range 7 {
+		h.ask(large(n))
+	}
+}
+
 // The alarm rings by itself, and Close stops it.
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
