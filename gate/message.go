@@ -39,14 +39,19 @@ func (r *request) message(s sealed) string {
 	fmt.Fprintf(&b, "Caller: %s; the result travels to zone %s\n", quote(string(c.Name), 200), c.Zone)
 	fmt.Fprintf(&b, "Question %d, to be answered by %s\n\n", s.question, clockText(s.until))
 	text, shown := renderArguments(r.raw)
-	if left := len(r.raw) - shown; left > 0 {
+	left := len(r.raw) - shown
+	if left > 0 {
 		fmt.Fprintf(&b, "Arguments, the first %d of %d bytes; %d BYTES ARE NOT SHOWN. SHA-256 of all: %s\n",
 			shown, len(r.raw), left, DigestOf(r.raw))
 	} else {
 		fmt.Fprintf(&b, "Arguments, all %d bytes. SHA-256: %s\n", len(r.raw), DigestOf(r.raw))
 	}
 	b.WriteString(text)
-	b.WriteString("End of the arguments.\n")
+	if left > 0 {
+		fmt.Fprintf(&b, "End of the arguments, of which %d BYTES ARE NOT SHOWN.\n", left)
+	} else {
+		b.WriteString("End of the arguments.\n")
+	}
 	return b.String()
 }
 

@@ -85,6 +85,10 @@ func TestArgumentsCannotImitate(t *testing.T) {
 		head, rest, _ := strings.Cut(q.Message, "\nArguments, ")
 		heading, body, _ := strings.Cut(rest, "\n")
 		body, end, found := strings.Cut(body, "\nEnd of the arguments.\n")
+		if !found {
+			body, end, found = strings.Cut(body, "\nEnd of the arguments, of which ")
+			_, end, _ = strings.Cut(end, " BYTES ARE NOT SHOWN.\n")
+		}
 		if !found || end != "" || !strings.Contains(head, "Data class: public_content\n") {
 			t.Fatalf("the message is\n%s", q.Message)
 		}
@@ -162,5 +166,16 @@ func TestRedaction(t *testing.T) {
 		if e := h.ledger.Last(gate.KindIntent); e.Arguments != want || e.ArgumentDigest.IsZero() {
 			t.Errorf("mode %d keeps %q", keep, e.Arguments)
 		}
+	}
+}
+
+// Whoever reads the end of a question learns there that it is not the end.
+func TestOmissionStandsAtBothEnds(t *testing.T) {
+	h := newHouse(t)
+	q := h.ask(h.call(`{"text":"` + strings.Repeat("x", 10_000) + `"}`))
+	_, count, found := strings.Cut(q.Message, " bytes; ")
+	count, _, _ = strings.Cut(count, ".")
+	if !found || !strings.HasSuffix(q.Message, "End of the arguments, of which "+count+".\n") {
+		t.Errorf("%q is not at the end of %s", count, q.Message)
 	}
 }
