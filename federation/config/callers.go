@@ -18,6 +18,10 @@ const (
 	defaultConcurrency = 16
 )
 
+// reservedNames are words that the record uses in the place of a caller or of how
+// one came in, in lower case. A caller of such a name would sign for others.
+var reservedNames = []string{"operator", "watch", "sighup", "signal", "console", "token", "oidc"}
+
 func (b *builder) callers(tables []callerTable) {
 	names, tokens := map[string]int{}, map[Token]*callerTable{}
 	for i := range tables {
@@ -48,6 +52,9 @@ func (b *builder) callerName(t *callerTable, names map[string]int) {
 		return
 	}
 	folded := strings.ToLower(t.Name.value)
+	if slices.Contains(reservedNames, folded) {
+		b.wrong(&t.table, &t.Name.field, "%q stands in the record for something that is no caller; choose another name", t.Name.value)
+	}
 	if line, taken := names[folded]; taken {
 		b.wrong(&t.table, &t.Name.field, "%q is the name of the caller of line %d already", t.Name.value, line)
 	}
