@@ -339,3 +339,16 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+// Keys that become equal once half pairs are replaced are equal before.
+func TestRepairMakesNoKeysEqual(t *testing.T) {
+	for _, text := range []string{`{"\ud800":1,"\ufffd":2}`, `{"\ud800":1,"\ud801":2}`, `{"a":[{"x\udc00":1,"x\ud801":2}]}`, "{\"\\ud800\":1,\"\uFFFD\":2}"} {
+		if found, ok := errors.AsType[*rawjson.Error](rawjson.Check([]byte(text))); !ok || found.Kind != rawjson.DuplicateKey {
+			t.Errorf("%s passes the check, and %s would come of it", text, rawjson.FixSurrogates([]byte(text)))
+		}
+	}
+	one := []byte(`{"\ud800":1,"\ud83d\ude00":2}`)
+	if rawjson.Check(one) != nil || rawjson.Check(rawjson.FixSurrogates(one)) != nil {
+		t.Errorf("%s is refused", one)
+	}
+}
