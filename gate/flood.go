@@ -11,11 +11,8 @@ import (
 const floodWindow = time.Second
 
 // maxDenials is how many different denials of one caller have an entry of their
-// own within one window. The rest share one.
+// own within one window. The rest share one for each reason.
 const maxDenials = 20
-
-// manyDenials is the reason of that one.
-const manyDenials = "many_denials"
 
 // floods counts denials that say the same. The first of a window is written at
 // once and lends its number to all; one more entry at the end says how many
@@ -50,7 +47,7 @@ type flood struct {
 
 // join counts e if the same was denied just now. Otherwise it opens a window;
 // the caller then writes the entry and closes f.written. Where the caller has had
-// its entries, e becomes the one that counts all others.
+// its entries, e becomes the one that counts the others.
 func (f *floods) join(now time.Time, e *Entry) (found *flood, joined bool) {
 	k := floodKey{e.Caller, e.Tool, e.Reason, e.Detail}
 	f.mu.Lock()
@@ -60,10 +57,9 @@ func (f *floods) join(now time.Time, e *Entry) (found *flood, joined bool) {
 		return found, true
 	}
 	if !f.admit(now, e.Caller) {
-		*e = Entry{Kind: KindDenied, Caller: e.Caller, Via: e.Via, Zone: e.Zone, Ceiling: e.Ceiling, Verdict: Refused,
-			Reason: manyDenials, Detail: fmt.Sprintf("more than %d different denials within %s; this and the others are only counted", maxDenials, floodWindow),
-			Generation: e.Generation}
-		k = floodKey{caller: e.Caller, reason: manyDenials}
+		*e = Entry{Kind: KindDenied, Caller: e.Caller, Via: e.Via, Zone: e.Zone, Ceiling: e.Ceiling, Verdict: e.Verdict, Reason: e.Reason,
+			Detail: fmt.Sprintf("more than %d different denials within %s; from here on they are only counted", maxDenials, floodWindow)}
+		k = floodKey{e.Caller, "", e.Reason, e.Detail}
 		if found = f.open[k]; found != nil && now.Before(found.until) {
 			found.more++
 			return found, true
