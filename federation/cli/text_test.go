@@ -85,7 +85,9 @@ func TestWrapping(t *testing.T) {
 }
 
 func TestForeignLines(t *testing.T) {
-	got := shown(func(a *app) { a.quote("short\n\n  " + strings.Repeat("word ", 20) + "\n" + strings.Repeat("x", 100) + "\n") })
+	got := shown(func(a *app) {
+		a.quote("short\n\n  " + strings.Repeat("word ", 20) + "\n" + strings.Repeat("x", 100) + "\n")
+	})
 	fits(t, got)
 	want := "  | short\n  |\n  |   " + strings.TrimSpace(strings.Repeat("word ", 15)) + "\n  : " + strings.TrimSpace(strings.Repeat("word ", 5)) +
 		"\n  | " + strings.Repeat("x", 76) + "\n  : " + strings.Repeat("x", 24) + "\n"
