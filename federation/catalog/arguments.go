@@ -85,7 +85,7 @@ func decodeArguments(raw []byte) (args map[string]any, depth int, err error) {
 	}
 	args, ok := value.(map[string]any)
 	if !ok {
-		return nil, 0, &gate.ArgumentError{Rule: "must be an object, is " + kindOf(raw)}
+		return nil, 0, &gate.ArgumentError{Rule: "must be an object, is " + rawjson.Describe(raw)}
 	}
 	return args, depth, checkNumbers(args, "")
 }

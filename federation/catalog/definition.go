@@ -37,7 +37,7 @@ type definition struct {
 // same, so that what is known under that name is known to be skipped.
 func remoteName(raw []byte) (gate.RemoteName, error) {
 	if !rawjson.IsObject(raw) {
-		return "", fmt.Errorf("it is %s, not an object", kindOf(raw))
+		return "", fmt.Errorf("it is %s, not an object", rawjson.Describe(raw))
 	}
 	members, err := rawjson.Object(raw)
 	if err != nil {
@@ -48,7 +48,7 @@ func remoteName(raw []byte) (gate.RemoteName, error) {
 		return "", fmt.Errorf("it has no name")
 	}
 	if !rawjson.IsString(value) {
-		return "", fmt.Errorf("its name is %s, not a string", kindOf(value))
+		return "", fmt.Errorf("its name is %s, not a string", rawjson.Describe(value))
 	}
 	name, err := rawjson.String(value)
 	switch {
@@ -153,7 +153,7 @@ func optionalText(m rawjson.Member, limit int) (text string, keep bool, err erro
 		return "", false, nil
 	}
 	if !rawjson.IsString(m.Value) {
-		return "", false, fmt.Errorf("its %s is %s, not a string", m.Key, kindOf(m.Value))
+		return "", false, fmt.Errorf("its %s is %s, not a string", m.Key, rawjson.Describe(m.Value))
 	}
 	text, err = rawjson.String(rawjson.FixSurrogates(m.Value))
 	if err != nil {
@@ -243,20 +243,4 @@ func stringArray(raw []byte) bool {
 		}
 	}
 	return true
-}
-
-func kindOf(raw []byte) string {
-	switch {
-	case rawjson.IsObject(raw):
-		return "an object"
-	case rawjson.IsArray(raw):
-		return "an array"
-	case rawjson.IsString(raw):
-		return "a string"
-	case rawjson.IsNumber(raw):
-		return "a number"
-	case rawjson.IsNull(raw):
-		return "null"
-	}
-	return "a boolean"
 }

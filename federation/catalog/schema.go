@@ -50,7 +50,7 @@ func checkSchema(raw []byte) (unchecked []string, err error) {
 // checkInputSchema is checkSchema with the rules for the arguments of a tool.
 func checkInputSchema(raw []byte) (unchecked []string, err error) {
 	if !rawjson.IsObject(raw) {
-		return nil, fmt.Errorf("it is %s, not an object", kindOf(raw))
+		return nil, fmt.Errorf("it is %s, not an object", rawjson.Describe(raw))
 	}
 	if t := rootType(raw); t != `"object"` {
 		if t == "" {
@@ -78,7 +78,7 @@ func decodeSchema(raw []byte) (map[string]any, error) {
 	case len(raw) > maxSchema:
 		return nil, fmt.Errorf("it has %d bytes, the limit is %d", len(raw), maxSchema)
 	case !rawjson.IsObject(raw):
-		return nil, fmt.Errorf("it is %s, not an object", kindOf(raw))
+		return nil, fmt.Errorf("it is %s, not an object", rawjson.Describe(raw))
 	}
 	if err := rawjson.Check(raw); err != nil {
 		var e *rawjson.Error

@@ -112,8 +112,8 @@ func serverLists(root []rawjson.Member) (lists [][]byte, err error) {
 	}
 	add(root, "mcpServers")
 	add(root, "servers")
-	add(object(root, "mcp"), "servers")
-	for _, project := range object(root, "projects") {
+	add(rawjson.GetObject(root, "mcp"), "servers")
+	for _, project := range rawjson.GetObject(root, "projects") {
 		if members, err := rawjson.Object(project.Value); err == nil {
 			add(members, "mcpServers")
 		}
@@ -122,32 +122,6 @@ func serverLists(root []rawjson.Member) (lists [][]byte, err error) {
 		return nil, ErrNoServers
 	}
 	return lists, nil
-}
-
-// object returns the members of the object at key, none when there is none.
-func object(members []rawjson.Member, key string) []rawjson.Member {
-	raw, _ := rawjson.Get(members, key)
-	if !rawjson.IsObject(raw) {
-		return nil
-	}
-	inner, err := rawjson.Object(raw)
-	if err != nil {
-		return nil
-	}
-	return inner
-}
-
-// text returns the string at key, "" when there is none.
-func text(members []rawjson.Member, key string) string {
-	raw, _ := rawjson.Get(members, key)
-	if !rawjson.IsString(raw) {
-		return ""
-	}
-	s, err := rawjson.String(raw)
-	if err != nil {
-		return ""
-	}
-	return s
 }
 
 func flag(members []rawjson.Member, key string) bool {

@@ -32,9 +32,9 @@ func (f *File) add(name string, raw []byte, ids map[string]bool) {
 		leave("it is not an object whose keys are all different")
 		return
 	}
-	address := text(entry, "url")
+	address := rawjson.GetText(entry, "url")
 	if address == "" {
-		address = text(entry, "serverUrl")
+		address = rawjson.GetText(entry, "serverUrl")
 	}
 	if reason := transport(entry, address); reason != "" {
 		leave(reason)
@@ -77,7 +77,7 @@ func (s *Server) note(format string, args ...any) {
 
 // transport says why an entry's transport is not ours, "" when it is.
 func transport(entry []rawjson.Member, address string) string {
-	kind := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(text(entry, "type") + text(entry, "transport")))
+	kind := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(rawjson.GetText(entry, "type") + rawjson.GetText(entry, "transport")))
 	_, command := rawjson.Get(entry, "command")
 	switch {
 	case kind == "sse":
@@ -89,7 +89,7 @@ func transport(entry []rawjson.Member, address string) string {
 	case kind == "http", kind == "streamablehttp":
 		return ""
 	case kind != "":
-		return fmt.Sprintf("its type %q is none that we know", clean(text(entry, "type")))
+		return fmt.Sprintf("its type %q is none that we know", clean(rawjson.GetText(entry, "type")))
 	}
 	if u, err := url.Parse(address); err == nil && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/sse") {
 		return leftSSE + "; if this server speaks that as well, add its other url"
@@ -189,9 +189,9 @@ type header struct{ name, value string }
 func (s *Server) authenticate(entry []rawjson.Member) {
 	var headers []header
 	for _, key := range []string{"headers", "requestInit"} {
-		members := object(entry, key)
+		members := rawjson.GetObject(entry, key)
 		if key == "requestInit" {
-			members = object(members, "headers")
+			members = rawjson.GetObject(members, "headers")
 		}
 		for _, m := range members {
 			if value, err := rawjson.String(m.Value); err == nil && value != "" {

@@ -111,7 +111,7 @@ func (b *bridge) pump(ctx context.Context, lines <-chan []byte, ended <-chan err
 func (b *bridge) take(ctx context.Context, message []byte) {
 	members, _ := rawjson.Object(message) // what cannot be read, the endpoint refuses
 	id, hasID := rawjson.Get(members, "id")
-	method := text(members, "method")
+	method := rawjson.GetText(members, "method")
 	switch {
 	case method == "" || !hasID:
 		if method == "notifications/cancelled" && b.cancelRequest(members) {
@@ -168,7 +168,7 @@ func (b *bridge) cancelRequest(members []rawjson.Member) bool {
 	if b.session != "" {
 		return false
 	}
-	id, _ := rawjson.Get(object(members, "params"), "requestId")
+	id, _ := rawjson.Get(rawjson.GetObject(members, "params"), "requestId")
 	if cancel := b.running[string(id)]; cancel != nil {
 		cancel()
 	}
@@ -292,7 +292,7 @@ func (b *bridge) opened(resp *http.Response, answer []byte) {
 	members, _ := rawjson.Object(answer)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.session, b.version = session, text(object(members, "result"), "protocolVersion")
+	b.session, b.version = session, rawjson.GetText(rawjson.GetObject(members, "result"), "protocolVersion")
 }
 
 // listen passes on what the gateway says by itself, until it has no more to

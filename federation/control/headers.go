@@ -24,17 +24,17 @@ func completeHeaders(r *http.Request, body []byte, s gate.Snapshot) {
 	if err != nil {
 		return // the front says what is wrong with it
 	}
-	params := object(message, "params")
-	version := text(object(params, "_meta"), versionKey)
+	params := rawjson.GetObject(message, "params")
+	version := rawjson.GetText(rawjson.GetObject(params, "_meta"), versionKey)
 	if version == "" {
 		return // an earlier revision, whose headers the bridge keeps
 	}
 	r.Header.Set("Mcp-Protocol-Version", headerValue(version))
-	r.Header.Set("Mcp-Method", headerValue(text(message, "method")))
-	if text(message, "method") != "tools/call" {
+	r.Header.Set("Mcp-Method", headerValue(rawjson.GetText(message, "method")))
+	if rawjson.GetText(message, "method") != "tools/call" {
 		return
 	}
-	name := text(params, "name")
+	name := rawjson.GetText(params, "name")
 	r.Header.Set("Mcp-Name", headerValue(name))
 	tool := s.Tool(gate.LocalName(name))
 	if tool == nil {
@@ -47,36 +47,12 @@ func completeHeaders(r *http.Request, body []byte, s gate.Snapshot) {
 	}
 }
 
-func object(members []rawjson.Member, key string) []rawjson.Member {
-	raw, _ := rawjson.Get(members, key)
-	if !rawjson.IsObject(raw) {
-		return nil
-	}
-	inner, err := rawjson.Object(raw)
-	if err != nil {
-		return nil
-	}
-	return inner
-}
-
-func text(members []rawjson.Member, key string) string {
-	raw, _ := rawjson.Get(members, key)
-	if !rawjson.IsString(raw) {
-		return ""
-	}
-	s, err := rawjson.String(raw)
-	if err != nil {
-		return ""
-	}
-	return s
-}
-
 // scalar is the argument at path in the words of a header; false when it is
 // absent, null, or no scalar.
 func scalar(params []rawjson.Member, path []string) (string, bool) {
-	members := object(params, "arguments")
+	members := rawjson.GetObject(params, "arguments")
 	for _, key := range path[:len(path)-1] {
-		members = object(members, key)
+		members = rawjson.GetObject(members, key)
 	}
 	last := path[len(path)-1]
 	raw, ok := rawjson.Get(members, last)
@@ -84,7 +60,7 @@ func scalar(params []rawjson.Member, path []string) (string, bool) {
 	case !ok, rawjson.IsNull(raw), rawjson.IsObject(raw), rawjson.IsArray(raw):
 		return "", false
 	case rawjson.IsString(raw):
-		return text(members, last), true
+		return rawjson.GetText(members, last), true
 	}
 	return string(raw), true
 }

@@ -115,6 +115,50 @@ func Get(members []Member, key string) ([]byte, bool) {
 	return nil, false
 }
 
+// GetObject returns the members of the object that is the member named key, nil
+// when there is none.
+func GetObject(members []Member, key string) []Member {
+	raw, _ := Get(members, key)
+	if !IsObject(raw) {
+		return nil
+	}
+	inner, err := Object(raw)
+	if err != nil {
+		return nil
+	}
+	return inner
+}
+
+// GetText returns the string that is the member named key, "" when there is none.
+func GetText(members []Member, key string) string {
+	raw, _ := Get(members, key)
+	if !IsString(raw) {
+		return ""
+	}
+	s, err := String(raw)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// Describe names what kind of value raw, a valid value, is: "an object", "null".
+func Describe(raw []byte) string {
+	switch {
+	case IsObject(raw):
+		return "an object"
+	case IsArray(raw):
+		return "an array"
+	case IsString(raw):
+		return "a string"
+	case IsNumber(raw):
+		return "a number"
+	case IsNull(raw):
+		return "null"
+	}
+	return "a boolean"
+}
+
 // IsObject reports whether raw, a valid value, is an object.
 func IsObject(raw []byte) bool { return first(raw) == '{' }
 

@@ -39,7 +39,7 @@ func parseMessage(b []byte, levels int) (message, error) {
 		return m, err
 	}
 	if !rawjson.IsObject(b) {
-		return m, breaks(RuleObject, "it is %s, not an object", typeName(b))
+		return m, breaks(RuleObject, "it is %s, not an object", rawjson.Describe(b))
 	}
 	for w := rawjson.Walk(b); ; {
 		key, value, ok := w.Member()
@@ -98,9 +98,9 @@ func (m *message) check(id string) error {
 	case !m.response():
 		return breaks(RuleBranch, "it has neither a result nor an error")
 	case m.failure != nil && !rawjson.IsObject(m.failure):
-		return breaks(RuleError, "its error is %s, not an object", typeName(m.failure))
+		return breaks(RuleError, "its error is %s, not an object", rawjson.Describe(m.failure))
 	case m.result != nil && !rawjson.IsObject(m.result):
-		return breaks(RuleResult, "its result is %s, not an object", typeName(m.result))
+		return breaks(RuleResult, "its result is %s, not an object", rawjson.Describe(m.result))
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func checkResult(raw []byte, toolCall bool) (refused string, err error) {
 
 func checkContent(raw []byte) error {
 	if !rawjson.IsArray(raw) {
-		return breaks(RuleContent, "the content of its result is %s, not an array", typeName(raw))
+		return breaks(RuleContent, "the content of its result is %s, not an array", rawjson.Describe(raw))
 	}
 	for w := rawjson.Walk(raw); ; {
 		block, ok := w.Element()
@@ -182,7 +182,7 @@ func checkContent(raw []byte) error {
 			return nil
 		}
 		if !rawjson.IsObject(block) {
-			return breaks(RuleContent, "a content block of its result is %s, not an object", typeName(block))
+			return breaks(RuleContent, "a content block of its result is %s, not an object", rawjson.Describe(block))
 		}
 	}
 }
@@ -235,23 +235,7 @@ func show(raw []byte) string {
 		s, _ := rawjson.String(rawjson.FixSurrogates(raw))
 		return strconv.Quote(Clip(s))
 	case raw[0] == '{' || raw[0] == '[':
-		return typeName(raw)
+		return rawjson.Describe(raw)
 	}
 	return Clip(string(raw))
-}
-
-func typeName(raw []byte) string {
-	switch {
-	case rawjson.IsObject(raw):
-		return "an object"
-	case rawjson.IsArray(raw):
-		return "an array"
-	case rawjson.IsString(raw):
-		return "a string"
-	case rawjson.IsNumber(raw):
-		return "a number"
-	case rawjson.IsNull(raw):
-		return "null"
-	}
-	return "a boolean"
 }

@@ -124,7 +124,7 @@ func (s *stream) end(err error) ([]byte, *Error) {
 // methodName decodes the method of a message for an error.
 func methodName(raw []byte) string {
 	if !rawjson.IsString(raw) {
-		return typeName(raw)
+		return rawjson.Describe(raw)
 	}
 	name, _ := rawjson.String(rawjson.FixSurrogates(raw)) // checked with the message
 	return name
