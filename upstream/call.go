@@ -130,19 +130,18 @@ func outOfEra(f *fault) bool {
 	return f.wire.Status == http.StatusBadRequest || f.wire.Status == http.StatusNotFound || f.wire.Status == http.StatusMethodNotAllowed
 }
 
-// params are the call's params, open for _meta. Name and arguments are the
-// bytes that were judged.
-func (w *work) params() []byte {
+// params are the call's params, open for _meta, with room for it. Name and
+// arguments are the bytes that were judged.
+func (w *work) params() [][]byte {
 	arguments := w.order.Arguments
 	if arguments == nil {
-		arguments = []byte("{}")
+		arguments = noArguments
 	}
-	name := string(w.order.Tool.Remote)
-	params := make([]byte, 0, metaRoom+len(name)+len(arguments))
-	params = rawjson.AppendString(append(params, `{"name":`...), name)
-	params = append(params, `,"arguments":`...)
-	return append(append(params, arguments...), ',')
+	name := rawjson.AppendString([]byte(`{"name":`), string(w.order.Tool.Remote))
+	return append(make([][]byte, 0, 4), append(name, `,"arguments":`...), arguments, comma)
 }
+
+var noArguments = []byte("{}")
 
 // send makes the work request. It is the only place that does, it does so once,
 // and wire sees to it that the HTTP library does not either.

@@ -73,7 +73,7 @@ func inconclusive(f *fault) bool {
 // that no server of an older era can mistake for work. The result is nil when
 // the era showed in an error.
 func (op *operation) probe() (era string, result []byte, f *fault) {
-	reply, f := op.retried("server/discover", op.modernRequest("server/discover", []byte{'{'}, ""))
+	reply, f := op.retried("server/discover", op.modernRequest("server/discover", [][]byte{opening}, ""))
 	if f == nil {
 		if slices.Contains(supported(reply.Result, "supportedVersions"), Modern) {
 			op.found(Modern)

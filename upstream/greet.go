@@ -71,7 +71,7 @@ func (op *operation) welcome(report *Report) *fault {
 }
 
 func (op *operation) discover(report *Report) *fault {
-	reply, f := op.retried("server/discover", op.modernRequest("server/discover", []byte{'{'}, ""))
+	reply, f := op.retried("server/discover", op.modernRequest("server/discover", [][]byte{opening}, ""))
 	if f != nil {
 		return f
 	}

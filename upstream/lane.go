@@ -92,7 +92,7 @@ func (l *lane) sendDelete(ctx context.Context, log *slog.Logger, s legacySession
 func (l *lane) sendCancelled(ctx context.Context, log *slog.Logger, s legacySession, id string, credential credential.Session) {
 	params := rawjson.AppendString([]byte(`{"requestId":`), id)
 	_, err := l.endpoint.Do(ctx, wire.Request{Method: "notifications/cancelled", Notification: true,
-		Params: append(params, `,"reason":"the caller gave up"}`...), Header: s.header(trace{}), Credential: credential.Header})
+		Params: [][]byte{append(params, `,"reason":"the caller gave up"}`...)}, Header: s.header(trace{}), Credential: credential.Header})
 	if err != nil {
 		log.Debug("cancellation not delivered", "server", string(l.server.ID), "error", err)
 	}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"slices"
@@ -41,23 +42,21 @@ func (s legacySession) header(t trace) http.Header {
 
 // legacyParams closes params, which begins with its own members, each followed
 // by a comma, with what of _meta there is in the 2025 era.
-func (op *operation) legacyParams(params []byte, token string) []byte {
+func (op *operation) legacyParams(params [][]byte, token string) [][]byte {
 	if token == "" && op.trace.parent == "" {
-		return append(trimComma(params), '}')
+		last := &params[len(params)-1]
+		*last = bytes.TrimSuffix(*last, comma)
+		return append(params, closing)
 	}
-	params = append(params, `"_meta":{`...)
-	mark := len(params)
-	params = op.trace.appendMeta(params, token)
-	params = append(params[:mark], params[mark+1:]...) // the comma before the first member
-	return append(params, '}', '}')
+	meta := append(make([]byte, 0, metaRoom), `"_meta":{`...)
+	mark := len(meta)
+	meta = op.trace.appendMeta(meta, token)
+	meta = append(meta[:mark], meta[mark+1:]...) // the comma before the first member
+	return append(params, append(meta, '}', '}'))
 }
 
-func trimComma(b []byte) []byte {
-	if n := len(b); n > 0 && b[n-1] == ',' {
-		return b[:n-1]
-	}
-	return b
-}
+// Pieces of params that many share. Nobody writes to them.
+var opening, comma, closing = []byte("{"), []byte(","), []byte("}")
 
 // handshake opens a session. A handshake that fails after the server issued a
 // session id leaves no session behind.
@@ -65,7 +64,7 @@ func (op *operation) handshake() (legacySession, welcome, *fault) {
 	var none legacySession
 	h := make(http.Header, 2)
 	op.trace.setHeader(h)
-	reply, f := op.retried("initialize", wire.Request{Method: "initialize", Params: op.client.initialize, Header: h})
+	reply, f := op.retried("initialize", wire.Request{Method: "initialize", Params: [][]byte{op.client.initialize}, Header: h})
 	if f != nil {
 		return none, welcome{}, f
 	}

@@ -104,9 +104,9 @@ func pageName(n int) string { return "page " + strconv.Itoa(n) }
 
 // page is the request for one page; cursor is raw, nil for the first.
 func (op *operation) page(session *legacySession, cursor []byte) wire.Request {
-	params := append(make([]byte, 0, metaRoom+len(cursor)), '{')
+	params := [][]byte{opening}
 	if cursor != nil {
-		params = append(append(append(params, `"cursor":`...), cursor...), ',')
+		params = [][]byte{append(append([]byte(`{"cursor":`), cursor...), ',')}
 	}
 	if session == nil {
 		return op.modernRequest("tools/list", params, "")

@@ -67,20 +67,19 @@ func modernMeta(version string) []byte {
 
 // modernRequest is a request of the 2026 era. Params begins with its own
 // members, each followed by a comma, and is closed here with _meta.
-func (op *operation) modernRequest(method string, params []byte, token string) wire.Request {
-	params = append(params, op.client.meta...)
-	params = op.trace.appendMeta(params, token)
-	params = append(params, '}', '}')
+func (op *operation) modernRequest(method string, params [][]byte, token string) wire.Request {
+	meta := append(make([]byte, 0, metaRoom), op.client.meta...)
+	meta = append(op.trace.appendMeta(meta, token), '}', '}')
 	h := make(http.Header, 6)
 	h["Mcp-Protocol-Version"] = modernHeader
 	h["Mcp-Method"] = []string{method}
 	op.trace.setHeader(h)
-	return wire.Request{Method: method, Params: params, Header: h, Token: token}
+	return wire.Request{Method: method, Params: append(params, meta), Header: h, Token: token}
 }
 
 // modernHeader is shared by all requests; nobody writes to it.
 var modernHeader = []string{Modern}
 
-// metaRoom is what _meta takes in a request's params, trace context included,
-// so that they are built without growing.
+// metaRoom is what _meta takes, trace context included, so that it is built
+// without growing.
 const metaRoom = 512

@@ -44,7 +44,7 @@ func benchmarkDo(b *testing.B, media, format string) {
 	params := []byte(`{"name":"search","arguments":{"q":"words"}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := e.Do(context.Background(), Request{Method: "tools/call", Params: params, Header: header, Once: true}); err != nil {
+		if _, err := e.Do(context.Background(), Request{Method: "tools/call", Params: [][]byte{params}, Header: header, Once: true}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -60,6 +60,11 @@ func BenchmarkNetHTTP(b *testing.B) {
 	e := benchEndpoint(b, "application/json", func(id string) string {
 		return `{"jsonrpc":"2.0","id":"` + id + `","result":{"content":[{"type":"text","text":"` + text + `"}]}}`
 	})
+	transport, err := e.network.Transport(TLSOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer transport.CloseIdleConnections()
 	b.ReportAllocs()
 	for b.Loop() {
 		data := []byte(`{"jsonrpc":"2.0","id":"a-1","method":"tools/call","params":{"name":"search","arguments":{"q":"words"}}}`)
@@ -68,7 +73,7 @@ func BenchmarkNetHTTP(b *testing.B) {
 			b.Fatal(err)
 		}
 		req.Header = http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"search"}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
-		res, err := e.transport.RoundTrip(req)
+		res, err := transport.RoundTrip(req)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 // call is a tool call in the 2025 era.
 func call() Request {
-	return Request{Method: "tools/call", Params: []byte(`{"name":"search"}`), Once: true}
+	return Request{Method: "tools/call", Params: [][]byte{[]byte(`{"name":"search"}`)}, Once: true}
 }
 
 // streamed answers with an event stream of the given chunks; <ID> stands for

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 )
 
@@ -39,16 +36,16 @@ type EndpointOptions struct {
 // An Endpoint is one upstream url behind the host gate, with connections of its
 // own. It is safe for concurrent use.
 type Endpoint struct {
-	url       *url.URL
-	host      string // normal, without port
-	network   *Network
-	transport *http.Transport
-	limit     int64
-	template  *http.Request
-	tap       func(*http.Response)
+	url     *url.URL
+	host    string // normal, without port
+	network *Network
+	limit   int64
+	tap     func(*http.Response)
 
-	// Header values that every request shares. Nothing writes to them.
-	agent, accept, mediaType, identity []string
+	// Where the server is met over plain HTTP and not through a proxy, plain makes
+	// the round trips, otherwise shared does.
+	plain  *plainPool
+	shared *sharedTransport
 }
 
 // NewEndpoint checks the url by every rule that needs no look-up and makes
@@ -68,29 +65,35 @@ func NewEndpoint(o EndpointOptions) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := o.Network.Transport(o.TLS)
-	if err != nil {
-		return nil, err
-	}
 	agent := o.UserAgent
 	if agent == "" {
 		agent = "gatehouse"
 	}
-	return &Endpoint{
-		url: u, host: u.Hostname(), network: o.Network, transport: transport, limit: limit, tap: o.Tap,
-		template: &http.Request{URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
-		agent:    []string{agent}, accept: []string{"application/json, text/event-stream"},
-		mediaType: []string{"application/json"}, identity: []string{"identity"},
-	}, nil
+	e := &Endpoint{url: u, host: u.Hostname(), network: o.Network, limit: limit, tap: o.Tap}
+	if u.Scheme == "http" && o.Network.direct(e.host) {
+		e.plain = newPlainPool(o.Network, u, agent)
+		return e, nil
+	}
+	e.shared, err = newSharedTransport(o.Network, o.TLS, u, agent)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // CloseIdle closes the connections that are not in use.
-func (e *Endpoint) CloseIdle() { e.transport.CloseIdleConnections() }
+func (e *Endpoint) CloseIdle() {
+	if e.plain != nil {
+		e.plain.closeIdle()
+		return
+	}
+	e.shared.transport.CloseIdleConnections()
+}
 
 // A Request is one JSON-RPC message.
 type Request struct {
 	Method       string
-	Params       []byte      // raw object, sent as it is; nil means none
+	Params       [][]byte    // one raw object in pieces, sent as they are; nil means none
 	Notification bool        // no id, no reply
 	Header       http.Header // what the protocol wants beside the message; read, not kept
 
@@ -122,14 +125,37 @@ type Reply struct {
 type exchange struct {
 	endpoint *Endpoint
 	ctx      context.Context // the caller's
-	cancel   context.CancelFunc
 	request  *Request
 	id       string
-	size     int
-	body     *body
-	conn     *countedConn // what a work request was given, when it can be told
-	mark     int64        // bytes written to conn before
+	size     int64
+	trip     trip // nil until there is something to send
 }
+
+// A trip is how one message travels. There are two: over a connection of a
+// plainPool, and through an http.Transport, which speaks TLS, HTTP/2 and proxy.
+type trip interface {
+	// send sends the message, once, and returns the header of the response.
+	send(context.Context, *outgoing) (*http.Response, error)
+	// cut ends what goes on, from any goroutine.
+	cut()
+	// end comes once, after the body was read as far as anybody wants, also when
+	// send failed. Nothing goes on after it.
+	end()
+	// neverLeft reports, after end, whether it is certain that nothing of the
+	// message has left or will.
+	neverLeft() bool
+}
+
+// An outgoing is what a trip sends: a POST, or a DELETE where there is no body.
+type outgoing struct {
+	header     http.Header // read, not kept
+	credential field
+	body       [][]byte
+	size       int64 // of the body
+}
+
+// A field is one of a header. An empty name means none.
+type field struct{ name, value string }
 
 // Do sends one message and judges the answer. It asks the host gate first and
 // the credential second, and never follows a redirect. An error is always an
@@ -137,36 +163,21 @@ type exchange struct {
 // connection may still be closing.
 func (e *Endpoint) Do(ctx context.Context, r Request) (*Reply, error) {
 	x := &exchange{endpoint: e, ctx: ctx, request: &r}
-	inner, cancel := context.WithCancel(ctx)
-	x.cancel = cancel
-	defer cancel()
-	header, err := x.prepare()
+	credential, err := x.prepare()
 	if err != nil {
 		return nil, err
 	}
-	header["Content-Type"] = e.mediaType
-	header["Accept"] = e.accept
 	if !r.Notification {
 		x.id = nextID()
 	}
-	data := encode(&r, x.id)
-	x.size, x.body = len(data), &body{data: data}
-	req := e.template.WithContext(x.dialing(inner))
-	req.Method, req.Header, req.Body, req.ContentLength = http.MethodPost, header, x.body, int64(len(data))
-	// There is no GetBody, so net/http cannot replay the message whatever becomes
-	// of its connection. Whether another try is safe is not its to judge.
-	res, err := e.transport.RoundTrip(req)
+	body := encode(&r, x.id)
+	x.size = sizeOf(body)
+	res, err := x.send(&outgoing{header: r.Header, credential: credential, body: body, size: x.size})
 	if err != nil {
 		return nil, x.failed(err)
 	}
-	if e.tap != nil {
-		e.tap(res)
-	}
 	reply, failure := x.judge(res)
-	// Cancel before closing: to close alone may wait for a server that sends on.
-	// A connection whose body was read to its end is idle already and stays.
-	cancel()
-	res.Body.Close()
+	x.trip.end()
 	if failure != nil {
 		failure.Status, failure.ID, failure.Wrote = res.StatusCode, x.id, true
 		return nil, failure
@@ -179,79 +190,59 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Reply, error) {
 // an *Error, means that there was no answer.
 func (e *Endpoint) Delete(ctx context.Context, header http.Header, credential Credential) (int, error) {
 	x := &exchange{endpoint: e, ctx: ctx, request: &Request{Header: header, Credential: credential}}
-	inner, cancel := context.WithCancel(ctx)
-	x.cancel = cancel
-	defer cancel()
-	h, err := x.prepare()
+	proof, err := x.prepare()
 	if err != nil {
 		return 0, err
 	}
-	req := e.template.WithContext(x.dialing(inner))
-	req.Method, req.Header = http.MethodDelete, h
-	res, err := e.transport.RoundTrip(req)
+	res, err := x.send(&outgoing{header: header, credential: proof})
 	if err != nil {
 		failure := x.failed(err)
-		failure.Wrote = true // without a body there is no telling
+		failure.Wrote = true // without a body there is not always a telling
 		return 0, failure
 	}
-	if e.tap != nil {
-		e.tap(res)
-	}
 	x.ignore(res)
-	cancel()
-	res.Body.Close()
+	x.trip.end()
 	return res.StatusCode, nil
 }
 
-// prepare asks the gate, then the credential, and begins the header.
-func (x *exchange) prepare() (http.Header, error) {
-	e := x.endpoint
+// prepare asks the gate, then the credential.
+func (x *exchange) prepare() (credential field, err error) {
 	if err := x.ctx.Err(); err != nil {
-		return nil, x.failed(err)
+		return field{}, x.failed(err)
 	}
-	if err := e.network.vet(x.ctx, e.host); err != nil {
-		return nil, x.failed(err)
+	if err := x.endpoint.network.vet(x.ctx, x.endpoint.host); err != nil {
+		return field{}, x.failed(err)
 	}
-	header := make(http.Header, len(x.request.Header)+5)
-	maps.Copy(header, x.request.Header)
-	header["User-Agent"] = e.agent
-	header["Accept-Encoding"] = e.identity
 	if x.request.Credential == nil {
-		return header, nil
+		return field{}, nil
 	}
-	name, value, err := x.request.Credential(x.ctx)
-	if err == nil && name != "" {
-		err = CheckHeaderValue(value)
+	credential.name, credential.value, err = x.request.Credential(x.ctx)
+	if err == nil && credential.name != "" {
+		err = CheckHeaderValue(credential.value)
 	}
 	if err != nil {
 		if x.ctx.Err() != nil {
-			return nil, x.failed(x.ctx.Err())
+			return field{}, x.failed(x.ctx.Err())
 		}
-		return nil, &Error{Kind: CredentialFailed, text: "credential: " + err.Error(), cause: err}
+		return field{}, &Error{Kind: CredentialFailed, text: "credential: " + err.Error(), cause: err}
 	}
-	if name != "" {
-		header.Set(name, value)
-	}
-	return header, nil
+	return credential, nil
 }
 
-// dialing prepares the context of the HTTP request: a dial finds the request's
-// own context in it, and a work request learns its connection.
-func (x *exchange) dialing(ctx context.Context) context.Context {
-	ctx = context.WithValue(ctx, requestContext{}, ctx)
-	if !x.request.Once {
-		return ctx
+// send begins the trip. Where it fails the trip has ended.
+func (x *exchange) send(o *outgoing) (*http.Response, error) {
+	if e := x.endpoint; e.plain != nil {
+		x.trip = &plainTrip{pool: e.plain}
+	} else {
+		x.trip = &sharedTrip{from: e.shared, once: x.request.Once}
 	}
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: x.gotConn})
-}
-
-// gotConn notes the connection that a work request was given.
-func (x *exchange) gotConn(info httptrace.GotConnInfo) {
-	conn := info.Conn
-	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = secure.NetConn()
+	res, err := x.trip.send(x.ctx, o)
+	if err != nil {
+		x.trip.end()
+		return nil, err
 	}
-	if counted, ok := conn.(*countedConn); ok {
-		x.conn, x.mark = counted, counted.written.Load()
+	if x.endpoint.tap != nil {
+		x.endpoint.tap(res)
 	}
+	return res, nil
 }

@@ -17,7 +17,7 @@ const longestRetryAfter = 24 * time.Hour
 
 // failed makes the error of an exchange that brought no response.
 func (x *exchange) failed(err error) *Error {
-	e := &Error{Kind: Transport, ID: x.id, cause: err, Wrote: !x.neverLeft()}
+	e := &Error{Kind: Transport, ID: x.id, cause: err, Wrote: x.trip != nil && !x.trip.neverLeft()}
 	var refused *HostError
 	switch {
 	case errors.As(err, &refused):
@@ -40,12 +40,6 @@ func (x *exchange) ended(e *Error) {
 	if e.Unanswered != "" {
 		e.text += fmt.Sprintf("; the server waited for an answer to its own %q, which it was never promised", Clip(e.Unanswered))
 	}
-}
-
-// neverLeft reports whether it is certain that no byte of the message has left
-// or will.
-func (x *exchange) neverLeft() bool {
-	return x.body == nil || x.body.seal() || x.conn != nil && x.conn.silentSince(x.mark)
 }
 
 // transportText describes an error of the connection. An *url.Error would show

@@ -9,7 +9,7 @@ import (
 // CheckHeaderName reports why name cannot carry a credential (mode = "header"):
 // it must be a token of RFC 9110, and none that the protocol or HTTP itself uses.
 func CheckHeaderName(name string) error {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !tokenRune(r) }) {
+	if !isToken(name) {
 		return fmt.Errorf("header name %q is not an RFC 9110 token", Clip(name))
 	}
 	switch lower := strings.ToLower(name); lower {
@@ -37,12 +37,31 @@ func CheckHeaderValue(value string) error {
 	if value == "" {
 		return fmt.Errorf("header value is empty")
 	}
+	return checkControls(value)
+}
+
+func checkControls(value string) error {
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
 			return fmt.Errorf("header value has a control character at byte %d", i)
 		}
 	}
 	return nil
+}
+
+// checkField reports whether a field can be written into a message as it is.
+func checkField(name, value string) error {
+	if !isToken(name) {
+		return fmt.Errorf("header name %q is not an RFC 9110 token", Clip(name))
+	}
+	if err := checkControls(value); err != nil {
+		return fmt.Errorf("header %q: %w", name, err)
+	}
+	return nil
+}
+
+func isToken(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !tokenRune(r) })
 }
 
 const encodedPrefix, encodedSuffix = "=?base64?", "?="

@@ -279,10 +279,10 @@ func TestEncode(t *testing.T) {
 		want    string
 	}{
 		{Request{Method: "tools/list"}, `{"jsonrpc":"2.0","id":"a-1","method":"tools/list"}`},
-		{Request{Method: "m", Params: []byte(`{"a": 1.0}`)}, `{"jsonrpc":"2.0","id":"a-1","method":"m","params":{"a": 1.0}}`},
-		{Request{Method: "m\"", Notification: true, Params: []byte(`{}`)}, `{"jsonrpc":"2.0","method":"m\"","params":{}}`},
+		{Request{Method: "m", Params: [][]byte{[]byte(`{"a": 1.0}`)}}, `{"jsonrpc":"2.0","id":"a-1","method":"m","params":{"a": 1.0}}`},
+		{Request{Method: "m\"", Notification: true, Params: [][]byte{[]byte(`{}`)}}, `{"jsonrpc":"2.0","method":"m\"","params":{}}`},
 	} {
-		if got := string(encode(&test.request, "a-1")); got != test.want {
+		if got := string(bytes.Join(encode(&test.request, "a-1"), nil)); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}

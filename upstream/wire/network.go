@@ -182,7 +182,7 @@ func (n *Network) dial(ctx context.Context, network, addr string) (net.Conn, err
 	for i, a := range found {
 		conn, failed := dialOne(ctx, network, net.JoinHostPort(a.String(), port), i < len(found)-1)
 		if failed == nil {
-			return &countedConn{Conn: conn}, nil
+			return conn, nil
 		}
 		if err == nil {
 			err = failed
@@ -199,6 +199,9 @@ func dialOne(ctx context.Context, network, addr string, others bool) (net.Conn, 
 	return d.DialContext(ctx, network, addr)
 }
 
+// direct reports whether host is reached without a proxy.
+func (n *Network) direct(host string) bool { return n.proxy == nil || n.rules.private[host] }
+
 // proxyFor tells the transport which proxy a request takes, where one is
 // configured.
 func (n *Network) proxyFor(req *http.Request) (*url.URL, error) {
@@ -206,7 +209,7 @@ func (n *Network) proxyFor(req *http.Request) (*url.URL, error) {
 	if err != nil {
 		return nil, &HostError{Host: req.URL.Hostname(), Reason: err.Error()}
 	}
-	if n.rules.private[host] {
+	if n.direct(host) {
 		return nil, nil
 	}
 	return n.proxy, n.vet(req.Context(), host)
@@ -231,7 +234,11 @@ func bounded(ctx context.Context) (context.Context, func()) {
 func (n *Network) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, done := bounded(ctx)
 	defer done()
-	return n.dial(ctx, network, addr)
+	conn, err := n.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{Conn: conn}, nil
 }
 
 // dialTLS dials and shakes hands under one bound.
@@ -247,7 +254,7 @@ func (n *Network) dialTLS(ctx context.Context, network, addr string, config *tls
 	if n.proxy != nil && addr == n.proxies {
 		config.NextProtos = nil // a tunnel is asked for in HTTP/1.1
 	}
-	secure := tls.Client(conn, config)
+	secure := tls.Client(&countedConn{Conn: conn}, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("TLS handshake with %s: %w", addr, err)

@@ -19,7 +19,7 @@ import (
 // work is a work request that tempts net/http: with this header it would call
 // a POST idempotent, if it had a way to read the body again.
 func work() Request {
-	return Request{Method: "tools/call", Params: []byte(`{"name":"transfer"}`), Once: true,
+	return Request{Method: "tools/call", Params: [][]byte{[]byte(`{"name":"transfer"}`)}, Once: true,
 		Header: http.Header{"Idempotency-Key": {"1"}, "X-Idempotency-Key": {"1"}}}
 }
 
@@ -358,7 +358,7 @@ func TestCountedConn(t *testing.T) {
 	go io.Copy(io.Discard, there)
 	c := &countedConn{Conn: here}
 	c.Write([]byte("before"))
-	x := &exchange{body: &body{data: []byte("m")}}
+	x := &sharedTrip{body: &body{data: []byte("m")}}
 	x.body.Read(make([]byte, 1))
 	x.gotConn(httptrace.GotConnInfo{Conn: tls.Client(c, &tls.Config{})})
 	if x.conn != c || x.mark != 6 {
@@ -384,11 +384,11 @@ func TestCountedConn(t *testing.T) {
 
 // Only a work request learns its connection, and only one that can be told.
 func TestWorkRequestLearnsItsConnection(t *testing.T) {
-	x := &exchange{request: &Request{}}
+	x := &sharedTrip{}
 	if httptrace.ContextClientTrace(x.dialing(t.Context())) != nil {
 		t.Error("any request is traced")
 	}
-	x.request.Once = true
+	x.once = true
 	trace := httptrace.ContextClientTrace(x.dialing(t.Context()))
 	if trace == nil || trace.GotConn == nil {
 		t.Fatal("a work request is not traced")

@@ -23,6 +23,8 @@ const (
 
 	eventStream = "text/event-stream"
 	jsonBody    = "application/json"
+
+	acceptedMedia = jsonBody + ", " + eventStream
 )
 
 // judge reads a response to the end of what is wanted of it. It does not close
@@ -36,7 +38,7 @@ func (x *exchange) judge(res *http.Response) (*Reply, *Error) {
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return nil, x.refusal(res)
 	}
-	reply := &Reply{Status: res.StatusCode, Header: res.Header, BytesOut: int64(x.size)}
+	reply := &Reply{Status: res.StatusCode, Header: res.Header, BytesOut: x.size}
 	if x.request.Notification {
 		x.ignore(res)
 		return reply, nil
@@ -126,7 +128,7 @@ func (x *exchange) ignore(res *http.Response) {
 	if res.ContentLength == 0 || strings.EqualFold(strings.TrimSpace(media), eventStream) {
 		return
 	}
-	timer := time.AfterFunc(grace, x.cancel)
+	timer := time.AfterFunc(grace, x.trip.cut)
 	defer timer.Stop()
 	io.CopyN(io.Discard, res.Body, maxIgnoredBody) // an error here only costs the connection
 }

@@ -3,8 +3,6 @@ package wire
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
-	"io"
 	"strconv"
 	"sync/atomic"
 
@@ -31,56 +29,29 @@ func nextID() string {
 	return string(strconv.AppendUint(id, counter.Add(1), 10))
 }
 
-// encode writes the message. Params are sent as the bytes they are.
-func encode(r *Request, id string) []byte {
-	b := make([]byte, 0, len(`{"jsonrpc":"2.0","id":"","method":"","params":}`)+len(id)+len(r.Method)+len(r.Params))
+// encode writes the message around its params, which are sent as the bytes they
+// are.
+func encode(r *Request, id string) [][]byte {
+	b := make([]byte, 0, len(`{"jsonrpc":"2.0","id":"","method":"","params":`)+len(id)+len(r.Method))
 	b = append(b, `{"jsonrpc":"2.0"`...)
 	if !r.Notification {
 		b = rawjson.AppendString(append(b, `,"id":`...), id)
 	}
 	b = rawjson.AppendString(append(b, `,"method":`...), r.Method)
-	if r.Params != nil {
-		b = append(append(b, `,"params":`...), r.Params...)
+	if r.Params == nil {
+		return [][]byte{append(b, '}')}
 	}
-	return append(b, '}')
+	pieces := make([][]byte, 0, len(r.Params)+2)
+	pieces = append(append(pieces, append(b, `,"params":`...)), r.Params...)
+	return append(pieces, closing)
 }
 
-// The states of a body.
-const (
-	untouched = iota // no byte was handed out
-	started          // some may be on their way
-	sealed           // none was handed out and none will be
-)
+// closing ends a message. Nobody writes to it.
+var closing = []byte("}")
 
-var errSealed = errors.New("this message is no longer to be sent")
-
-// A body hands out the bytes of one message, once: there is no way back to the
-// start, so whoever tries to send it again finds nothing. It knows for certain
-// whether the transport has taken any of it, which is how a message that never
-// left is told from one that may have arrived.
-type body struct {
-	state atomic.Int32
-	data  []byte
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
+func sizeOf(pieces [][]byte) (n int64) {
+	for _, piece := range pieces {
+		n += int64(len(piece))
 	}
-	if !b.state.CompareAndSwap(untouched, started) && b.state.Load() == sealed {
-		return 0, errSealed
-	}
-	if len(b.data) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, b.data)
-	b.data = b.data[n:]
-	return n, nil
-}
-
-func (b *body) Close() error { return nil }
-
-// seal reports whether none of the body has been taken, and keeps it so.
-func (b *body) seal() bool {
-	return b.state.CompareAndSwap(untouched, sealed) || b.state.Load() == sealed
+	return n
 }

@@ -79,7 +79,7 @@ func (s *stream) message(data []byte) *Error {
 	}
 	s.answered, s.failure = true, failure
 	s.result = bytes.Clone(result) // the reader goes on to use its buffer
-	s.timer = time.AfterFunc(grace, s.cancel)
+	s.timer = time.AfterFunc(grace, s.trip.cut)
 	return nil
 }
 

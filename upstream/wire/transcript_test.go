@@ -149,7 +149,7 @@ func (tr *transcript) call(t *testing.T) transcriptCall {
 		case "method":
 			c.request.Method = value
 		case "params":
-			c.request.Params = []byte(value)
+			c.request.Params = [][]byte{[]byte(value)}
 		case "notification":
 			c.request.Notification = true
 		case "once":

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 )
 
@@ -99,34 +98,4 @@ func (n *Network) HTTPClient(o TLSOptions) (*http.Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       clientTimeout,
 	}, nil
-}
-
-// A countedConn knows what was written to it and whether that can still
-// change. Together they can prove that a request on a connection which the
-// server had given up never left.
-type countedConn struct {
-	net.Conn
-	writing atomic.Int64 // calls of Write in progress
-	written atomic.Int64 // bytes
-	closed  atomic.Bool  // set once no further write can succeed
-}
-
-func (c *countedConn) Write(p []byte) (int, error) {
-	c.writing.Add(1)
-	n, err := c.Conn.Write(p)
-	c.written.Add(int64(n))
-	c.writing.Add(-1)
-	return n, err
-}
-
-func (c *countedConn) Close() error {
-	err := c.Conn.Close()
-	c.closed.Store(true)
-	return err
-}
-
-// silentSince reports whether nothing was written after the count stood at
-// mark, and nothing will be.
-func (c *countedConn) silentSince(mark int64) bool {
-	return c.closed.Load() && c.writing.Load() == 0 && c.written.Load() == mark
 }
