@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +185,7 @@ func (p *prober) headerSize(ctx context.Context, r wire.Request) (size int) {
 	defer cancel()
 	body := `{"jsonrpc":"2.0","id":"probe-again","method":` + string(rawjson.AppendString(nil, r.Method))
 	if r.Params != nil {
-		body += `,"params":` + string(r.Params)
+		body += `,"params":` + string(bytes.Join(r.Params, nil))
 	}
 	req, err := p.plain(ctx, http.MethodPost, r.Header, strings.NewReader(body+"}"))
 	if err != nil {

@@ -34,7 +34,7 @@ func (s session) header() http.Header {
 
 func (p *prober) initialize(version string) wire.Request {
 	params := `{"protocolVersion":"` + version + `","capabilities":{},"clientInfo":{"name":"gatehouse-probe","version":`
-	return wire.Request{Method: "initialize", Params: append(rawjson.AppendString([]byte(params), p.options.Version), '}', '}')}
+	return wire.Request{Method: "initialize", Params: [][]byte{append(rawjson.AppendString([]byte(params), p.options.Version), '}', '}')}}
 }
 
 // speakLegacy meets the server in the 2025 era, if it knows that.
@@ -134,7 +134,7 @@ func (p *prober) legacyTools(ctx context.Context, s session) error {
 		if cursor != nil {
 			params = append(append([]byte(`{"cursor":`), cursor...), '}')
 		}
-		return wire.Request{Method: "tools/list", Params: params, Header: s.header()}
+		return wire.Request{Method: "tools/list", Params: [][]byte{params}, Header: s.header()}
 	})
 }
 

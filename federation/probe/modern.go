@@ -17,7 +17,7 @@ const metaPrefix = "io.modelcontextprotocol/"
 func (p *prober) request(method, members string) wire.Request {
 	params := []byte("{" + members + `"_meta":{"` + metaPrefix + `protocolVersion":"` + modern + `","` + metaPrefix + `clientCapabilities":{},"` +
 		metaPrefix + `clientInfo":{"name":"gatehouse-probe","version":`)
-	return wire.Request{Method: method, Params: append(rawjson.AppendString(params, p.options.Version), '}', '}', '}'),
+	return wire.Request{Method: method, Params: [][]byte{append(rawjson.AppendString(params, p.options.Version), '}', '}', '}')},
 		Header: http.Header{versionHeader: {modern}, methodHeader: {method}}}
 }
 
@@ -106,7 +106,7 @@ func (p *prober) refusals(ctx context.Context) error {
 	missing := p.request("server/discover", "")
 	delete(missing.Header, methodHeader)
 	meta := p.request("server/discover", "")
-	meta.Params = []byte(`{"_meta":{"` + metaPrefix + `protocolVersion":"` + modern + `"}}`)
+	meta.Params = [][]byte{[]byte(`{"_meta":{"` + metaPrefix + `protocolVersion":"` + modern + `"}}`)}
 	for _, c := range []struct {
 		step string
 		rule Rule
@@ -129,7 +129,7 @@ func (p *prober) refusals(ctx context.Context) error {
 func (p *prober) strangeModern(ctx context.Context) error {
 	const step = "server/discover in an unknown version"
 	r := wire.Request{Method: "server/discover", Header: http.Header{versionHeader: {"2199-01-01"}, methodHeader: {"server/discover"}},
-		Params: []byte(`{"_meta":{"` + metaPrefix + `protocolVersion":"2199-01-01","` + metaPrefix + `clientCapabilities":{}}}`)}
+		Params: [][]byte{[]byte(`{"_meta":{"` + metaPrefix + `protocolVersion":"2199-01-01","` + metaPrefix + `clientCapabilities":{}}}`)}}
 	a, err := p.ask(ctx, r)
 	if err != nil || !p.sound(ctx, step, r, a) {
 		return err
