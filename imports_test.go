@@ -20,8 +20,8 @@ var direction = map[string][]string{
 	".":                                 {"federation/cli"},
 	"federation/cli":                    {"federation", "upstream", "gate"},
 	"federation/console":                {"federation/control", "federation", "upstream", "gate"},
-	"federation/control":                {"federation", "federation/caller", "federation/catalog", "federation/config", "federation/metrics", "federation/plan", "federation/state", "upstream", "gate"},
-	"federation":                        {"federation/caller", "federation/catalog", "federation/config", "federation/metrics", "federation/plan", "federation/state", "upstream", "gate"},
+	"federation/control":                {"federation", "federation/caller", "federation/catalog", "federation/config", "federation/metrics", "federation/plan", "federation/state", "federation/trace", "upstream", "gate"},
+	"federation":                        {"federation/caller", "federation/catalog", "federation/config", "federation/metrics", "federation/plan", "federation/state", "federation/trace", "upstream", "gate"},
 	"federation/state":                  {"federation/catalog", "upstream", "gate"},
 	"federation/caller":                 {"federation/config", "upstream", "gate"},
 	"federation/catalog":                {"gate"},
@@ -30,6 +30,7 @@ var direction = map[string][]string{
 	"federation/clientfile":             {"federation/config", "gate"},
 	"federation/demo":                   {"upstream/upstreamtest", "gate"},
 	"federation/metrics":                {"gate"},
+	"federation/trace":                  {"upstream", "gate"},
 	"federation/probe":                  {"federation/catalog", "upstream", "gate"},
 	"upstream":                          {"gate"},
 	"upstream/wire":                     {"gate"},
@@ -61,6 +62,7 @@ var fences = map[string][]string{
 	"github.com/spf13/cobra":      {"federation/cli"},
 	"github.com/santhosh-tekuri":  {"federation/catalog"},
 	"github.com/prometheus":       {"federation"},
+	"go.opentelemetry.io":         {"federation/trace"},
 }
 
 func TestImportsGoOneWay(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gatehouse/federation/catalog"
+	"gatehouse/federation/trace"
 	"gatehouse/gate"
 	"gatehouse/gate/rawjson"
 	"gatehouse/upstream"
@@ -43,6 +44,7 @@ type invocation struct {
 	holder      string // whose kept upstream sessions these are
 	request     string // JSON-RPC id, for the record
 	traceParent string
+	trace       *trace.Call       // nil unless calls are traced
 	inbound     credential.Secret // the verified token, for grants that exchange it
 
 	known *settings // those that caller is known by; nil: not looked up since they came in
@@ -75,7 +77,9 @@ func (g *Gateway) invoke(ctx context.Context, inv *invocation) reply {
 			g.recognize(ctx, inv, set)
 			return snapshot, inv.caller
 		}
+		inv.trace.Judging()
 		ruling := g.Gate.Submit(ctx, snapshot, inv.caller, call)
+		inv.trace.Judged(ruling)
 		switch {
 		case ruling.Permit != nil:
 			return g.perform(ctx, inv, set, ruling.Permit)
@@ -162,13 +166,16 @@ func (inv *invocation) unwrap() *rpcError {
 // panic on the way is an outcome too.
 func (g *Gateway) perform(ctx context.Context, inv *invocation, set *settings, permit *gate.Permit) (r reply) {
 	outcome := gate.Outcome{Verdict: gate.OutcomeUnknown, Reason: "panic"}
-	defer func() { g.Gate.Settle(permit, outcome) }()
+	defer func() {
+		inv.trace.Sent(&outcome)
+		g.Gate.Settle(permit, outcome)
+	}()
 	if permit.Tool().Own {
 		r, outcome = g.performOwn(inv, permit)
 		return r
 	}
 	result, err := g.Upstream.Call(ctx, permit, upstream.CallOptions{Progress: inv.progress, Holder: inv.holder,
-		TraceParent: inv.traceParent, CallerToken: inv.inbound, Fleet: &set.fleet})
+		TraceParent: inv.sendingTrace(permit.Tool()), CallerToken: inv.inbound, Fleet: &set.fleet})
 	if err != nil {
 		r, outcome = failed(inv, permit, err)
 		return r
@@ -275,7 +282,7 @@ func (g *Gateway) newInvocation(r *http.Request, who *gate.Caller, m *message, e
 	if token, presented := bearer(r); presented {
 		inv.inbound = credential.SecretString(token)
 	}
-	inv.traceParent = traceContext(r, m)
+	g.beginTrace(inv, r, traceContext(r, m))
 	return inv, nil
 }
 
@@ -288,7 +295,7 @@ func (g *Gateway) answerCall(ctx context.Context, a *answer, m *message, inv *in
 		a.keepAlive()
 	}
 	defer a.abandon() // where invoke panics
-	r := g.invokeThen(ctx, inv, stop)
+	r := g.invokeThen(inv.trace.Context(ctx), inv, stop)
 	g.finished(inv, &r, g.now().Sub(began))
 	status := http.StatusOK
 	var body []byte
@@ -441,9 +448,8 @@ func appendInputRequired(dst, id []byte, q *gate.Question, serverInfo []byte) []
 	return append(append(dst, serverInfo...), "}}}"...)
 }
 
-// traceContext takes the caller's W3C traceparent, from _meta or the header, and
-// goes on under a span of our own. What is not of the right form is dropped, and
-// so is tracestate: it is half a kilobyte of the caller's own text that would
+// traceContext takes the caller's W3C traceparent, from _meta or the header. What
+// is not of the right form is dropped, and so is tracestate: it is half a kilobyte of the caller's own text that would
 // reach a server without having been judged or shown to anybody, and W3C lets
 // anyone on the way leave it out.
 func traceContext(r *http.Request, m *message) (parent string) {
@@ -455,7 +461,7 @@ func traceContext(r *http.Request, m *message) (parent string) {
 	if traceID(parent) == "" {
 		return ""
 	}
-	return ownSpan(parent)
+	return parent
 }
 
 // ownSpan is a traceparent of the same trace whose span is ours: what the
@@ -491,6 +497,7 @@ func (g *Gateway) finished(inv *invocation, r *reply, took time.Duration) {
 		verdict = asked
 	}
 	g.metrics.Operation("tools/call", g.groupOf(inv.name), verdict, took)
+	g.endTrace(inv, r, verdict)
 	g.Logger.LogAttrs(context.Background(), slog.LevelInfo, "call", slog.String("tool", wire.Clip(string(inv.name))),
 		slog.String("caller", string(inv.caller.Name)), slog.String("verdict", string(verdict)), slog.Uint64("record", r.record),
 		slog.Duration("took", took))

@@ -19,6 +19,7 @@ import (
 	"gatehouse/federation/config"
 	"gatehouse/federation/metrics"
 	"gatehouse/federation/state"
+	"gatehouse/federation/trace"
 	"gatehouse/gate"
 	"gatehouse/gate/ledger"
 	"gatehouse/gate/rawjson"
@@ -32,6 +33,7 @@ type Options struct {
 	Version string           // ours, as serverInfo and clientInfo say it
 	Logger  *slog.Logger     // nil: silent
 	Now     func() time.Time // nil: time.Now
+	Tracer  *trace.Tracer    // nil: calls are not traced; whoever made it closes it after the gateway
 
 	sync func(*os.File) error // of the ledger; nil but in tests
 }
@@ -59,6 +61,7 @@ type Gateway struct {
 	credentials *credential.Broker
 	logins      logins
 	metrics     *metrics.Metrics
+	tracer      *trace.Tracer           // nil: calls are not traced
 	mounted     map[string]http.Handler // by pattern, beside our own paths
 	serverInfo  []byte                  // {"name":"gatehouse","version":…}, encoded once
 	now         func() time.Time
@@ -105,7 +108,7 @@ func (g *Gateway) inForce() *settings { return settingsOf(g.Catalog.Snapshot()) 
 // order. It reaches no upstream. When another process holds the state file the
 // error is a *state.InUseError.
 func Open(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) {
-	g := &Gateway{Logger: o.Logger, Version: o.Version, now: o.Now, metrics: metrics.New(o.Version)}
+	g := &Gateway{Logger: o.Logger, Version: o.Version, now: o.Now, metrics: metrics.New(o.Version), tracer: o.Tracer}
 	if g.Logger == nil {
 		g.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -199,7 +202,7 @@ func (g *Gateway) openUpstream(cfg *config.Config) error {
 }
 
 func gateOptions(g *Gateway, cfg *config.Config) gate.Options {
-	o := gate.Options{Ledger: g.Ledger, Keys: g.State.Keys(), Now: g.now, Digest: digestArguments,
+	o := gate.Options{Ledger: g.tracer.Ledger(g.Ledger), Keys: g.State.Keys(), Now: g.now, Digest: digestArguments,
 		ApprovalTimeout: cfg.Approval.Timeout, SecondPerson: cfg.Approval.SecondPerson}
 	if cfg.Gate.Observe {
 		o.Enforcement = gate.Observe

@@ -138,12 +138,15 @@ func (g *Gateway) Call(ctx context.Context, who *gate.Caller, name gate.LocalNam
 	if ask == nil {
 		inv.ask = func(context.Context, *gate.Question) *gate.Answer { return &gate.Answer{Failure: "client_error"} }
 	}
+	inv.trace = g.tracer.Begin("", "")
+	ctx = inv.trace.Context(ctx)
 	r := g.invoke(ctx, inv)
 	if r.question != nil {
 		// It is for the console, and the process that makes this call has none.
 		inv.state, inv.answer = r.question.State, &gate.Answer{Failure: gate.FailureClient}
 		r = g.invoke(ctx, inv)
 	}
+	g.endTrace(inv, &r, r.verdict)
 	out := CallReply{Verdict: r.verdict, Record: r.record}
 	if r.failure != nil {
 		out.Error = &CallFailure{Code: r.failure.code, Message: r.failure.message, Data: r.failure.data}

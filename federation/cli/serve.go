@@ -17,6 +17,7 @@ import (
 	"gatehouse/federation/control"
 	"gatehouse/federation/demo"
 	"gatehouse/federation/state"
+	"gatehouse/federation/trace"
 	"gatehouse/gate"
 	"gatehouse/upstream/upstreamtest"
 )
@@ -74,7 +75,9 @@ func (a *app) logger(debug bool, format string) (*slog.Logger, error) {
 // serve runs the daemon until ctx ends. With watch a changed file may come into
 // force by itself. Ready is told when callers can come.
 func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger, watch bool, ready func(*federation.Gateway) error) (err error) {
-	g, err := federation.Open(ctx, cfg, federation.Options{Version: a.version, Logger: logger})
+	tracer := trace.FromEnvironment(a.version, logger)
+	defer tracer.Close(context.WithoutCancel(ctx)) // has a bound of its own
+	g, err := federation.Open(ctx, cfg, federation.Options{Version: a.version, Logger: logger, Tracer: tracer})
 	if inUse, ok := errors.AsType[*state.InUseError](err); ok {
 		return fmt.Errorf("%w; one gateway serves one state, so stop that process or set another [state] path", inUse)
 	}
