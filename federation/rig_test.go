@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gatehouse/federation/config"
+	"gatehouse/federation/trace"
 	"gatehouse/gate"
 	"gatehouse/gate/ledger"
 	"gatehouse/upstream/upstreamtest"
@@ -34,6 +35,7 @@ type rig struct {
 	nextID   int
 	logger   *slog.Logger     // nil: what leak keeps
 	now      func() time.Time // nil: time.Now
+	tracer   *trace.Tracer    // nil: calls are not traced
 	disk     func() error     // why the ledger's disk takes nothing; nil: it does
 }
 
@@ -81,7 +83,7 @@ func (r *rig) open(file string) {
 	if r.logger == nil {
 		r.logger = leak.Logger(r.t)
 	}
-	g, err := Open(context.Background(), cfg, Options{Version: "test", Logger: r.logger, Now: r.now, sync: func(*os.File) error {
+	g, err := Open(context.Background(), cfg, Options{Version: "test", Logger: r.logger, Now: r.now, Tracer: r.tracer, sync: func(*os.File) error {
 		if r.disk == nil {
 			return nil
 		}

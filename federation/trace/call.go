@@ -45,8 +45,11 @@ func (t *Tracer) Begin(parent, protocol string) *Call {
 		return nil
 	}
 	c := &Call{spans: t.spans, protocol: protocol}
-	_, c.span = t.spans.Start(otrace.ContextWithRemoteSpanContext(context.Background(), parse(parent)), "tools/call",
-		otrace.WithSpanKind(otrace.SpanKindServer))
+	ctx := context.Background()
+	if above := parse(parent); above.IsValid() {
+		ctx = otrace.ContextWithRemoteSpanContext(ctx, above)
+	}
+	_, c.span = t.spans.Start(ctx, "tools/call", otrace.WithSpanKind(otrace.SpanKindServer))
 	return c
 }
 
@@ -93,7 +96,7 @@ func (c *Call) child(parent otrace.Span, at time.Time, kind otrace.SpanKind, nam
 // finish ends a span that child began, and nothing else: of a trace that is not
 // sampled that is the call's own.
 func (c *Call) finish(s otrace.Span, at time.Time) {
-	if s != c.span {
+	if c.span.IsRecording() {
 		s.End(otrace.WithTimestamp(at))
 	}
 }
