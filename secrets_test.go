@@ -23,6 +23,7 @@ import (
 
 	"filippo.io/age"
 
+	"gatehouse/federation/trace/tracetest"
 	"gatehouse/upstream/upstreamtest"
 	"gatehouse/upstream/upstreamtest/authserver"
 	"gatehouse/upstream/upstreamtest/leak"
@@ -42,6 +43,7 @@ var planted = map[string]string{
 	"password in the arguments": "hunter2-" + leak.Mark + "-Df7Gh0Jk3Lz6Xc9Vb2",
 	"wrong token":               "wrong-" + leak.Mark + "-Nm5Qw8Er1Ty4Ui7Op0As",
 	"token in an error":         "echoed-" + leak.Mark + "-Gh3Jk6Lz9Xc2Vb5Nm8Qw",
+	"header for the collector":  "collector-" + leak.Mark + "-Hw5Jx8Ku1Lv4Mz7Nb0Pc",
 	"cookie":                    "cookie-" + leak.Mark + "-Er4Ty7Ui0Op3As6Df9Gh",
 }
 
@@ -179,13 +181,15 @@ func TestC50NoSecretIsFoundAnywhere(t *testing.T) {
 
 	auth := authserver.New(t)
 	auth.AddClient("gatehouse", planted["client secret"])
+	spans := tracetest.Start(t)
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
 	}
 	subject := auth.UserToken("alice", "sign-in", nil)
 	s.env = []string{"CALLER_TOKEN=" + planted["caller token"], "BEARER=" + planted["bearer credential"], "HEADER=" + planted["header credential"],
-		"CLIENT_SECRET=" + planted["client secret"], "SUBJECT=" + subject, "DISCOVERY=" + auth.UserToken("importer", "mcp-api", nil)}
+		"CLIENT_SECRET=" + planted["client secret"], "SUBJECT=" + subject, "DISCOVERY=" + auth.UserToken("importer", "mcp-api", nil),
+		"OTEL_EXPORTER_OTLP_ENDPOINT=" + spans.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=" + planted["header for the collector"], "OTEL_BSP_SCHEDULE_DELAY=50"}
 	if err := os.WriteFile(filepath.Join(s.dir, "vault.age"), []byte(identity.String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -355,6 +359,12 @@ allowed_audiences = ["mcp-api"]
 		{"call", "mcp_rude_quote", "--args", arguments}, {"logout", "hosted"}} {
 		s.run("", args...)
 	}
+	// The spans of every call above, which a moment is enough for.
+	for deadline := time.Now().Add(5 * time.Second); !bytes.Contains(spans.Bodies(), []byte("mcp_rude_quote")) && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	time.Sleep(200 * time.Millisecond)
+	s.keep("spans", spans.Bodies())
 	// A dump of everything that runs, and the end.
 	if err := daemon.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
@@ -383,7 +393,7 @@ allowed_audiences = ["mcp-api"]
 		t.Errorf("only %d tokens were given out; something did not happen", len(auth.Given()))
 	}
 	// What is no secret is found where it should be, so the search does search.
-	for _, where := range []string{"log of the daemon", "file /gatehouse.db", "file /gatehouse.ledger/00000000000000000001.jsonl"} {
+	for _, where := range []string{"spans", "log of the daemon", "file /gatehouse.db", "file /gatehouse.ledger/00000000000000000001.jsonl"} {
 		if !bytes.Contains(s.found[where], []byte("rude")) {
 			t.Errorf("%s is not what it should be: %d bytes", where, len(s.found[where]))
 		}

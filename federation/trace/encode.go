@@ -72,5 +72,5 @@ func value(v attribute.Value) *common.AnyValue {
 	if v.Type() == attribute.INT64 {
 		return &common.AnyValue{Value: &common.AnyValue_IntValue{IntValue: v.AsInt64()}}
 	}
-	return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: v.Emit()}}
+	return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: v.String()}}
 }

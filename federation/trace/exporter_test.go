@@ -187,3 +187,20 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// At the end a batch is sent once: a collector that is away holds up no stop.
+func TestCloseRepeatsNothing(t *testing.T) {
+	c := tracetest.Start(t)
+	c.Answer(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Retry-After", "3")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	})
+	tracer, _ := start(t, c.URL, "OTEL_BSP_SCHEDULE_DELAY", "60000")
+	tracer.Begin("", "").End(Ending{})
+	began := time.Now()
+	tracer.Close(t.Context())
+	if took := time.Since(began); took > 2*time.Second || len(c.Headers()) != 1 {
+		t.Errorf("closing took %s and %d requests", took, len(c.Headers()))
+	}
+}
