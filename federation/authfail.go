@@ -55,6 +55,16 @@ func (f *authFailures) note(r *http.Request, reason string) bool {
 	return true
 }
 
+// exhausted reports whether the next refusal of an address would be too many for
+// this second.
+func (f *authFailures) exhausted(r *http.Request) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	_, s := f.source(remoteHost(r), now)
+	return s.seen >= failureBurst && now.Sub(s.since) < time.Second
+}
+
 // source finds the account of an address. Addresses beyond those that are told
 // apart share one. mu is held.
 func (f *authFailures) source(host string, now time.Time) (string, *source) {

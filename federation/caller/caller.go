@@ -19,6 +19,10 @@ import (
 // because whoever presents a wrong token is to learn no more.
 var ErrUnknown = errors.New("the token belongs to no caller")
 
+// ErrIssuer says that the issuer could not be asked, so that nothing is known
+// about whoever comes from it.
+var ErrIssuer = errors.New("the issuer cannot be asked")
+
 const (
 	// maxToken bounds what is looked at; signed tokens with many claims stay below.
 	maxToken = 16 << 10
@@ -78,7 +82,7 @@ func New(callers []config.Caller, secrets credential.Secrets, o Options) (*Direc
 	}
 	if o.OIDC.Enabled() {
 		var err error
-		if d.issuer, err = newIssuer(o); err != nil {
+		if d.issuer, err = newIssuer(o, secrets); err != nil {
 			return nil, err
 		}
 	}
@@ -87,6 +91,15 @@ func New(callers []config.Caller, secrets credential.Secrets, o Options) (*Direc
 
 // Named returns the configured caller of that name, or nil.
 func (d *Directory) Named(name gate.CallerName) *gate.Caller { return d.named[name] }
+
+// Admit returns the caller that a subject of the issuer is, by the rules of this
+// directory. The error is ErrUnknown.
+func (d *Directory) Admit(s *Subject) (*gate.Caller, error) {
+	if d.issuer == nil {
+		return nil, ErrUnknown
+	}
+	return d.issuer.admit(s)
+}
 
 // Authenticate returns the caller that bearer belongs to. The error is
 // ErrUnknown, or a *ScopeError when a good token lacks the scope we require. Every
@@ -149,6 +162,12 @@ const (
 	ReasonExpired  = "token_expired"  // or not valid yet
 	ReasonNoRule   = "no_rule"        // genuine, and no [[oidc.rule]] fits
 	ReasonScope    = "scope_missing"
+
+	// Of sign-ins alone.
+	ReasonState    = "wrong_state" // not the answer to what this browser asked, or too late
+	ReasonDeclined = "issuer_declined"
+	ReasonCode     = "code_refused"
+	ReasonNonce    = "wrong_nonce" // a token of another sign-in
 )
 
 // A RefusedError is an ErrUnknown whose reason is known, for the record alone.

@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/federation/config"
 	"gatehouse/gate"
+	"gatehouse/upstream/credential"
 )
 
 const (
@@ -38,18 +39,32 @@ var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.E
 type issuer struct {
 	settings config.OIDC
 	audience string
-	client   *http.Client
+	secrets  credential.Secrets
+	client   *http.Client // for documents, which it keeps for a while
+	direct   *http.Client // for the token endpoint, which is asked anew each time
 	now      func() time.Time
 
-	mu       sync.Mutex // guards what follows
-	verifier *oidc.IDTokenVerifier
-	examiner *oidc.IDTokenVerifier // looks at the signature alone, to tell why verifier refuses
-	made     time.Time             // when verifier was
-	failed   time.Time             // of the last discovery that failed
+	mu     sync.Mutex // guards what follows
+	trust  *trust
+	failed time.Time // of the last discovery that failed
+}
+
+// A trust is the issuer's keys at one time, and what is signed under them.
+type trust struct {
+	callers  *oidc.IDTokenVerifier // access tokens, for our endpoint
+	people   *oidc.IDTokenVerifier // ID tokens, for the console; nil when it has no client
+	examiner *oidc.IDTokenVerifier // looks at the signature alone, to tell why the others refuse
+	made     time.Time
+}
+
+// A Subject is somebody the issuer vouched for, with what it said about them.
+type Subject struct {
+	issuer, id string
+	claims     map[string]any
 }
 
 // newIssuer asks the issuer nothing: a gateway must start without it.
-func newIssuer(o Options) (*issuer, error) {
+func newIssuer(o Options, secrets credential.Secrets) (*issuer, error) {
 	if o.Client == nil {
 		return nil, errors.New("[oidc]: no HTTP client to ask the issuer with")
 	}
@@ -60,10 +75,10 @@ func newIssuer(o Options) (*issuer, error) {
 	if audience == "" {
 		return nil, errors.New("[oidc]: no audience; a token for anybody would be a token for us")
 	}
-	client := *o.Client
-	client.Timeout = issuerTimeout
+	client, direct := *o.Client, *o.Client
+	client.Timeout, direct.Timeout = issuerTimeout, issuerTimeout
 	client.Transport = &patient{next: client.Transport, now: o.Now}
-	return &issuer{settings: o.OIDC, audience: audience, client: &client, now: o.Now}, nil
+	return &issuer{settings: o.OIDC, audience: audience, secrets: secrets, client: &client, direct: &direct, now: o.Now}, nil
 }
 
 // looksSigned tells a signed token from a static one without trusting either.
@@ -71,29 +86,37 @@ func looksSigned(bearer string) bool {
 	return strings.HasPrefix(bearer, "ey") && strings.Count(bearer, ".") == 2
 }
 
-// authenticate returns the caller that a token makes its bearer, by the first
-// rule that fits. No rule, no entry.
+// authenticate returns the caller that an access token makes its bearer.
 func (i *issuer) authenticate(ctx context.Context, bearer string) (*gate.Caller, error) {
-	verifier, examiner, err := i.ready(ctx)
+	trust, err := i.ready(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w; %w", ErrUnknown, err)
+	}
+	token, err := trust.callers.Verify(ctx, bearer)
+	if err != nil {
+		// The cause quotes the token's claims, so it goes no further.
+		return nil, i.examine(ctx, trust.examiner, bearer, i.audience)
+	}
+	subject, err := subjectOf(token)
 	if err != nil {
 		return nil, err
 	}
-	token, err := verifier.Verify(ctx, bearer)
-	if err != nil {
-		// The cause quotes the token's claims, so it goes no further.
-		return nil, i.examine(ctx, examiner, bearer)
-	}
-	var claims map[string]any
-	if token.Claims(&claims) != nil || !validSubject(token.Subject) {
-		return nil, ErrUnknown
-	}
-	if want := i.settings.RequiredScope; want != "" && !slices.Contains(scopes(claims), want) {
+	if want := i.settings.RequiredScope; want != "" && !slices.Contains(scopes(subject.claims), want) {
 		return nil, &ScopeError{want}
 	}
+	return i.admit(subject)
+}
+
+// admit returns the caller that a subject is, by the first rule that fits. No
+// rule, no entry.
+func (i *issuer) admit(s *Subject) (*gate.Caller, error) {
+	if s.issuer != i.settings.Issuer {
+		return nil, &RefusedError{ReasonIssuer}
+	}
 	for _, rule := range i.settings.Rules {
-		if holds(claims, rule.Claim, rule.Value) {
+		if holds(s.claims, rule.Claim, rule.Value) {
 			c := rule.Grant
-			c.Name = gate.CallerName(token.Issuer + "|" + token.Subject)
+			c.Name = gate.CallerName(s.issuer + "|" + s.id)
 			c.AuthenticatedBy = "oidc"
 			return &c, nil
 		}
@@ -101,50 +124,73 @@ func (i *issuer) authenticate(ctx context.Context, bearer string) (*gate.Caller,
 	return nil, &RefusedError{ReasonNoRule}
 }
 
+// subjectOf is whom a verified token is about.
+func subjectOf(token *oidc.IDToken) (*Subject, error) {
+	s := &Subject{issuer: token.Issuer, id: token.Subject}
+	if token.Claims(&s.claims) != nil || !validSubject(s.id) {
+		return nil, ErrUnknown
+	}
+	return s, nil
+}
+
 // examine tells why a token that was refused was. It admits nobody: whatever it
 // finds is an error.
-func (i *issuer) examine(ctx context.Context, examiner *oidc.IDTokenVerifier, bearer string) error {
-	token, err := examiner.Verify(ctx, bearer)
+func (i *issuer) examine(ctx context.Context, examiner *oidc.IDTokenVerifier, raw, audience string) error {
+	token, err := examiner.Verify(ctx, raw)
 	switch {
 	case err != nil:
 		return ErrUnknown // not genuine, so nothing in it is worth a word
 	case token.Issuer != i.settings.Issuer:
 		return &RefusedError{ReasonIssuer}
-	case !slices.Contains(token.Audience, i.audience):
+	case !slices.Contains(token.Audience, audience):
 		return &RefusedError{ReasonAudience}
 	}
 	return &RefusedError{ReasonExpired}
 }
 
-// ready returns the verifiers, which need the issuer's own description when the
-// configuration does not say where its keys are.
-func (i *issuer) ready(ctx context.Context) (verifier, examiner *oidc.IDTokenVerifier, err error) {
+// ready returns the keys, for which the issuer's own description is needed when
+// the configuration does not say where they are.
+func (i *issuer) ready(ctx context.Context) (*trust, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.verifier != nil && i.now().Sub(i.made) < keysLife {
-		return i.verifier, i.examiner, nil
+	if i.trust != nil && i.now().Sub(i.trust.made) < keysLife {
+		return i.trust, nil
 	}
-	lenient := &oidc.Config{SkipClientIDCheck: true, SkipExpiryCheck: true, SkipIssuerCheck: true, SupportedSigningAlgs: algorithms, Now: i.now}
-	settings := &oidc.Config{ClientID: i.audience, SupportedSigningAlgs: algorithms, Now: i.now}
 	// Detached: the one request that discovers does it for all, and what it
 	// leaves behind outlives it. The client bounds it.
 	ctx = oidc.ClientContext(context.WithoutCancel(ctx), i.client)
-	if i.settings.JWKSURL != "" {
-		keys := oidc.NewRemoteKeySet(ctx, i.settings.JWKSURL)
-		i.verifier, i.made = oidc.NewVerifier(i.settings.Issuer, keys, settings), i.now()
-		i.examiner = oidc.NewVerifier(i.settings.Issuer, keys, lenient)
-		return i.verifier, i.examiner, nil
+	verifier := func(c *oidc.Config) *oidc.IDTokenVerifier {
+		return oidc.NewVerifier(i.settings.Issuer, oidc.NewRemoteKeySet(ctx, i.settings.JWKSURL), c)
 	}
-	if !i.failed.IsZero() && i.now().Sub(i.failed) < discoveryPause {
-		return nil, nil, ErrUnknown
+	if i.settings.JWKSURL == "" {
+		if !i.failed.IsZero() && i.now().Sub(i.failed) < discoveryPause {
+			return nil, ErrIssuer
+		}
+		provider, err := i.discover(ctx)
+		if err != nil {
+			i.failed = i.now()
+			return nil, err
+		}
+		verifier = provider.Verifier
 	}
-	provider, err := oidc.NewProvider(ctx, i.settings.Issuer)
+	settings := oidc.Config{SupportedSigningAlgs: algorithms, Now: i.now}
+	callers, people, examiner := settings, settings, settings
+	callers.ClientID, people.ClientID = i.audience, i.settings.Console.ClientID
+	examiner.SkipClientIDCheck, examiner.SkipExpiryCheck, examiner.SkipIssuerCheck = true, true, true
+	i.trust = &trust{callers: verifier(&callers), examiner: verifier(&examiner), made: i.now()}
+	if i.settings.Console.Enabled() {
+		i.trust.people = verifier(&people)
+	}
+	return i.trust, nil
+}
+
+// discover reads the issuer's description of itself.
+func (i *issuer) discover(ctx context.Context) (*oidc.Provider, error) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), i.settings.Issuer)
 	if err != nil {
-		i.failed = i.now()
-		return nil, nil, fmt.Errorf("%w; the issuer %q does not describe itself: %v", ErrUnknown, i.settings.Issuer, err)
+		return nil, fmt.Errorf("%w: %q does not describe itself: %v", ErrIssuer, i.settings.Issuer, err)
 	}
-	i.verifier, i.examiner, i.made = provider.Verifier(settings), provider.Verifier(lenient), i.now()
-	return i.verifier, i.examiner, nil
+	return provider, nil
 }
 
 // validSubject keeps out what could pass for something else in a record.

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"net"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -37,6 +39,29 @@ func (b *builder) oidc(t *oidcTable) {
 	}
 	for i := range t.Rules {
 		o.Rules = append(o.Rules, b.rule(&t.Rules[i]))
+	}
+	b.console(&t.Console)
+}
+
+// console builds who we are when people sign in to the console at the issuer.
+func (b *builder) console(t *consoleTable) {
+	if !t.present {
+		return
+	}
+	o, listen := &b.config.OIDC, &b.config.Listen
+	o.Console = ConsoleClient{ClientID: b.visible(&t.table, &t.ClientID), ClientSecret: b.secret(&t.table, &t.ClientSecret),
+		Scopes: b.list(&t.table, &t.Scopes, checkScope)}
+	if !t.ClientID.given {
+		b.add(t.line, t.dotted("client_id"), "%s: client_id is missing; it is what the issuer calls us", t.subject)
+	}
+	if host, port, err := net.SplitHostPort(listen.Address); listen.PublicURL == "" && (err != nil || port == "0" || !loopback(host)) {
+		b.add(t.line, "oidc.console", "%s: [listen] public_url is missing, and browsers have to find their way back from the issuer", t.subject)
+	}
+	if o.Audience != "" && o.Audience == o.Console.ClientID {
+		b.warn(t.ClientID.line, t.dotted("client_id"), "%s: client_id is the audience of callers' tokens too, so what signs a browser in would pass for a caller's token; give the console a client of its own", t.subject)
+	}
+	if len(o.Rules) > 0 && !slices.ContainsFunc(o.Rules, func(r Rule) bool { return r.Grant.Admin }) {
+		b.warn(t.line, "oidc.console", "%s: no [[oidc.rule]] has admin = true, so the issuer signs nobody in", t.subject)
 	}
 }
 

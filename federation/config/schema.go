@@ -82,11 +82,19 @@ type vaultTable struct {
 
 type oidcTable struct {
 	table
-	Issuer        text        `toml:"issuer"`
-	Audience      text        `toml:"audience"`
-	RequiredScope text        `toml:"required_scope"`
-	JWKSURL       text        `toml:"jwks_url"`
-	Rules         []ruleTable `toml:"rule"`
+	Issuer        text         `toml:"issuer"`
+	Audience      text         `toml:"audience"`
+	RequiredScope text         `toml:"required_scope"`
+	JWKSURL       text         `toml:"jwks_url"`
+	Console       consoleTable `toml:"console"`
+	Rules         []ruleTable  `toml:"rule"`
+}
+
+type consoleTable struct {
+	table
+	ClientID     text      `toml:"client_id"`
+	ClientSecret reference `toml:"client_secret"`
+	Scopes       words     `toml:"scopes"`
 }
 
 type ruleTable struct {

@@ -112,10 +112,22 @@ type OIDC struct {
 	RequiredScope string // "" = none
 	JWKSURL       string // "" = by discovery
 	Rules         []Rule // first match wins; no match, no entry
+	Console       ConsoleClient
 }
 
 // Enabled reports whether OIDC callers are admitted at all.
 func (o OIDC) Enabled() bool { return o.Issuer != "" }
+
+// A ConsoleClient is who we are at the issuer when people sign in to the console
+// through it. The zero value leaves them their tokens.
+type ConsoleClient struct {
+	ClientID     string               // "" = off
+	ClientSecret credential.Reference // zero: a public client
+	Scopes       []string             // beside "openid"
+}
+
+// Enabled reports whether the console offers the issuer at all.
+func (c ConsoleClient) Enabled() bool { return c.ClientID != "" }
 
 // A Rule admits the tokens whose claim holds a value.
 type Rule struct {

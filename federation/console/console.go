@@ -54,6 +54,8 @@ func (c *Console) routes() http.Handler {
 	mux.HandleFunc("GET /console/static/{file}", c.serveAsset)
 	mux.HandleFunc("GET /console/signin", c.showSignIn)
 	mux.HandleFunc("POST /console/signin", c.signIn)
+	mux.HandleFunc("GET "+issuerPath, c.goToIssuer)
+	mux.HandleFunc("GET "+returnPath, c.returnFromIssuer)
 	for pattern, serve := range map[string]func(*visit) error{
 		"POST /console/signout":             signOut,
 		"GET /console/stamp":                showStamp,

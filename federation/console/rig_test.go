@@ -37,17 +37,24 @@ type rig struct {
 	console *Console
 	url     string
 	path    string // of the configuration
+	more    string // tables of it
 	demo    string // url of the upstream
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { t.Helper(); return newRigWith(t, "") }
+
+// newRigWith is newRig with more tables in its configuration, where URL stands for
+// that of the pages.
+func newRigWith(t *testing.T, more string) *rig {
 	t.Helper()
 	up, err := demo.Start("127.0.0.1:0", "1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { up.Close(context.Background()) })
-	r := &rig{t: t, path: filepath.Join(t.TempDir(), "gatehouse.toml"), demo: up.URL}
+	server := httptest.NewUnstartedServer(nil)
+	r := &rig{t: t, path: filepath.Join(t.TempDir(), "gatehouse.toml"), demo: up.URL, url: "http://" + server.Listener.Addr().String()}
+	r.more = strings.ReplaceAll(more, "URL", r.url)
 	r.write(olga)
 	cfg, problems := config.Load(r.path)
 	if cfg == nil {
@@ -58,8 +65,8 @@ func newRig(t *testing.T) *rig {
 	}
 	r.console = New(r.g)
 	r.g.Mount(Root, r.console)
-	server := httptest.NewServer(r.g.Handler())
-	r.url = server.URL
+	server.Config.Handler = r.g.Handler()
+	server.Start()
 	t.Cleanup(func() {
 		server.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -81,7 +88,7 @@ func newRig(t *testing.T) *rig {
 // write writes the configuration, in which olga has that token.
 func (r *rig) write(olgasToken string) {
 	r.t.Helper()
-	text := "[approval]\nchannel = \"console\"\n[network]\nprivate_hosts = [\"127.0.0.1\"]\n"
+	text := "[approval]\nchannel = \"console\"\n[network]\nprivate_hosts = [\"127.0.0.1\"]\n" + r.more
 	for _, c := range []struct {
 		name, token string
 		admin       bool

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"gatehouse/federation"
 	"gatehouse/gate"
 )
 
@@ -26,9 +27,8 @@ type notice struct {
 
 // A session is one administrator's at one browser.
 type session struct {
-	name  gate.CallerName
-	token gate.Digest // another one in the configuration ends the session
-	begun time.Time
+	person *federation.Person
+	begun  time.Time
 
 	mu      sync.Mutex // guards what follows
 	used    time.Time
@@ -101,7 +101,7 @@ func newSessions(now func() time.Time) *sessions {
 }
 
 // begin opens a session and returns its id, which is kept nowhere here.
-func (all *sessions) begin(name gate.CallerName, token gate.Digest) (id string) {
+func (all *sessions) begin(p *federation.Person) (id string) {
 	id = rand.Text() + rand.Text()
 	now := all.now()
 	all.mu.Lock()
@@ -117,7 +117,7 @@ func (all *sessions) begin(name gate.CallerName, token gate.Digest) (id string) 
 	if len(all.open) >= maxSessions {
 		delete(all.open, oldest)
 	}
-	all.open[gate.DigestOf([]byte(id))] = &session{name: name, token: token, begun: now, used: now}
+	all.open[gate.DigestOf([]byte(id))] = &session{person: p, begun: now, used: now}
 	return id
 }
 
@@ -154,8 +154,8 @@ func (c *Console) sessionOf(r *http.Request, touch bool) (*session, *gate.Caller
 	if s == nil {
 		return nil, nil
 	}
-	who := c.g.Administrator(s.name)
-	if who == nil || c.g.TokenOf(s.name) != s.token {
+	who := c.g.Administrator(s.person)
+	if who == nil {
 		c.sessions.end(cookie.Value)
 		return nil, nil
 	}

@@ -196,6 +196,13 @@ func (p *Plan) oidc(from, to *config.OIDC) {
 	}
 	d.note("required_scope", from.RequiredScope, to.RequiredScope, scope)
 	d.note("jwks_url", printURL(from.JWKSURL), printURL(to.JWKSURL), Widens)
+	client := Widens // another client is other people who may come
+	if !to.Console.Enabled() {
+		client = Narrows
+	}
+	d.note("console.client_id", from.Console.ClientID, to.Console.ClientID, client)
+	d.note("console.client_secret", from.Console.ClientSecret.String(), to.Console.ClientSecret.String(), Neutral)
+	d.note("console.scopes", strings.Join(from.Console.Scopes, " "), strings.Join(to.Console.Scopes, " "), Neutral)
 	// The first rule that fits counts, so their order is a right as well.
 	d.note("rule order", ruleOrder(from.Rules, to.Rules), ruleOrder(to.Rules, from.Rules), Widens)
 }

@@ -37,7 +37,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.knows(q.Get("client_id"), q.Get("redirect_uri")) || q.Get("code_challenge_method") != "S256" ||
-		q.Get("code_challenge") == "" || q.Get("response_type") != "code" || q.Get("resource") == "" || q.Get("state") == "" {
+		q.Get("code_challenge") == "" || q.Get("response_type") != "code" || q.Get("resource") == "" && !signsIn(q) || q.Get("state") == "" {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
@@ -49,6 +49,12 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		s.settings.Answer(back)
 	}
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+}
+
+// signsIn reports whether OpenID Connect is spoken: somebody is to be signed in,
+// and no resource is to be reached.
+func signsIn(asked url.Values) bool {
+	return slices.Contains(strings.Fields(asked.Get("scope")), "openid")
 }
 
 // knows reports whether a client is registered, or describes itself in a
@@ -147,10 +153,15 @@ func (s *Server) grant(client string, form url.Values) (answer map[string]any, q
 		subject, more["act"] = claims.Text("sub"), map[string]string{"sub": client}
 		answer["issued_token_type"] = accessToken
 	case "authorization_code":
-		if !s.redeem(client, form) {
+		asked := s.redeem(client, form)
+		if asked == nil {
 			return nil, form.Get("code")
 		}
 		subject = "operator"
+		if signsIn(asked) {
+			answer["id_token"] = s.idToken(subject, client, asked.Get("nonce"))
+			break
+		}
 		s.addRefreshToken(client, answer)
 	case "refresh_token":
 		if s.refreshing[form.Get("refresh_token")] != client {
@@ -172,13 +183,27 @@ func (s *Server) grant(client string, form url.Values) (answer map[string]any, q
 }
 
 // redeem takes a code, once, from the client that it was made for and that knows
-// what its challenge was made of. mu is held.
-func (s *Server) redeem(client string, form url.Values) bool {
+// what its challenge was made of, and returns what was asked for it; nil is a
+// refusal. mu is held.
+func (s *Server) redeem(client string, form url.Values) (asked url.Values) {
 	asked, ok := s.codes[form.Get("code")]
 	delete(s.codes, form.Get("code"))
 	sum := sha256.Sum256([]byte(form.Get("code_verifier")))
-	return ok && asked.Get("client_id") == client && asked.Get("redirect_uri") == form.Get("redirect_uri") &&
-		asked.Get("code_challenge") == encode(sum[:]) && asked.Get("resource") == form.Get("resource")
+	if !ok || asked.Get("client_id") != client || asked.Get("redirect_uri") != form.Get("redirect_uri") ||
+		asked.Get("code_challenge") != encode(sum[:]) || asked.Get("resource") != form.Get("resource") {
+		return nil
+	}
+	return asked
+}
+
+// idToken says who signed in. mu is held.
+func (s *Server) idToken(subject, client, nonce string) string {
+	claims := s.claims(subject, client)
+	claims["nonce"] = nonce
+	if s.settings.Person != nil {
+		s.settings.Person(claims)
+	}
+	return s.sign(claims)
 }
 
 func (s *Server) addRefreshToken(client string, answer map[string]any) {

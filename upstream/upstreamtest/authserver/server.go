@@ -22,6 +22,8 @@ type Settings struct {
 	Metadata func(m map[string]any)
 	// Answer changes what the browser brings back from the person.
 	Answer func(q url.Values)
+	// Person changes what an ID token says of whoever signed in.
+	Person func(claims Claims)
 	// Token answers a token request in the server's stead when it returns true.
 	Token func(w http.ResponseWriter, form url.Values) bool
 	// Document reads a client id metadata document; nil knows none.
