@@ -20,7 +20,7 @@ bench: ## run the benchmarks
 conformance: build $(NODE_PARTS) ## run the official conformance suite at and through the gateway; needs npm
 	cd e2e && go test -v -count=1 -timeout 15m ./conformance
 e2e: build $(NODE_PARTS) ## drive the binary with foreign clients and servers; needs npm
-	cd e2e && go test -count=1 -p 1 -timeout 15m $(TESTFLAGS) ./client ./scenarios ./console
+	cd e2e && go test -count=1 -p 1 -timeout 15m $(TESTFLAGS) ./client ./scenarios ./console ./monitoring
 $(NODE_PARTS): e2e/package-lock.json
 	cd e2e && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 help: ## show this

@@ -73,7 +73,7 @@ func known(values []string, value string) string {
 var (
 	kinds = texts(gate.KindIntent, gate.KindOutcome, gate.KindDenied, gate.KindQuestion, gate.KindAnswer, gate.KindImport, gate.KindEnable,
 		gate.KindDisable, gate.KindAcceptChange, gate.KindReload, gate.KindLogin, gate.KindAuthFailure, gate.KindSecret, gate.KindStart,
-		gate.KindStop, gate.KindCheckpoint)
+		gate.KindStop, gate.KindCheckpoint, gate.KindTest, gate.KindVerify, gate.KindExport)
 	reasons = append(texts(gate.NotRegistered, gate.ToolDisabled, gate.RequiresAdmin, gate.ConfigurationGroup, gate.TrustZone,
 		gate.NotPortable, gate.InvalidArguments, gate.BudgetSpent, gate.ApprovalRequired, gate.ReasonDeclined, gate.ApprovalExpired,
 		gate.ApproverUnavailable, gate.ApprovalInvalid, gate.LedgerUnavailable, gate.CallerGone), "malformed_request")

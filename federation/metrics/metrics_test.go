@@ -31,6 +31,7 @@ func filled() *Metrics {
 		{Kind: gate.KindAnswer, Approval: 6, Time: asked, Reason: "approved"},
 		{Kind: gate.KindImport, Server: "up", Verdict: gate.OK},
 		{Kind: gate.KindReload, Verdict: gate.Refused},
+		{Kind: gate.KindExport},
 		{Kind: "of a later version"},
 	}})
 	return m
@@ -83,7 +84,8 @@ func TestEntriesAreCounted(t *testing.T) {
 		"gatehouse_approvals_answered_total approved":                2,
 		"gatehouse_approval_wait_seconds":                            1,
 		"gatehouse_approval_wait_seconds sum":                        90,
-		"gatehouse_ledger_batch_entries sum":                         11,
+		"gatehouse_ledger_batch_entries sum":                         12,
+		"gatehouse_ledger_entries_total export":                      1,
 		"gatehouse_ledger_entries_total other":                       1,
 		"gatehouse_reloads_total refused":                            1,
 		"gatehouse_last_contact_timestamp_seconds up":                1,
