@@ -154,3 +154,18 @@ func TestSDKReadsItsOwn(t *testing.T) {
 		t.Error("the sampler is not followed")
 	}
 }
+
+// What the SDK finds wrong is in our log, and does not keep traces away.
+func TestSDKComplainsToOurLog(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+	t.Setenv("OTEL_TRACES_SAMPLER", "sometimes")
+	var out strings.Builder
+	tracer := FromEnvironment("test", slog.New(slog.NewTextHandler(&out, nil)))
+	if tracer == nil {
+		t.Fatal("no tracer")
+	}
+	tracer.Close(t.Context())
+	if !strings.Contains(out.String(), "a setting of traces is not followed") || !strings.Contains(out.String(), "sometimes") {
+		t.Errorf("the log: %s", out.String())
+	}
+}
