@@ -43,6 +43,7 @@ type Ledger struct {
 	path         string
 	segmentFirst time.Time  // time of the segment's first entry, zero while it is empty
 	at           point      // after the last entry in the file
+	room         int64      // how far the file is laid out
 	synced       point      // after the last entry that is durable
 	torn         bool       // the file may be longer than at.size
 	lagging      []*request // written and not yet synced, in order

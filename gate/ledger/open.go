@@ -165,7 +165,10 @@ func (s *scan) file(f segment, last bool) error {
 	for lines := newLineReader(file); ; {
 		line, err := lines.next()
 		if err == io.EOF {
-			return s.tail(file, line, last)
+			if err = s.tail(file, line, last); err == nil && last {
+				err = s.truncate(file)
+			}
+			return err
 		}
 		if err != nil {
 			return fmt.Errorf("ledger: %w", err)
@@ -230,17 +233,22 @@ func (s *scan) tail(file *os.File, rest []byte, last bool) error {
 	return nil
 }
 
+// truncate cuts off what follows the last entry: room for more, or what a crash
+// left of entries that nobody was told of.
 func (s *scan) truncate(file *os.File) error {
-	info, err := file.Stat()
+	rest, err := io.ReadAll(from(file, s.size))
+	if err == nil && len(rest) == 0 {
+		return nil
+	}
+	s.cut = int64(len(bytes.Trim(rest, string(blank))))
 	if err == nil {
-		s.cut = info.Size() - s.size
 		err = file.Truncate(s.size)
 	}
 	if err == nil {
 		err = file.Sync()
 	}
 	if err != nil {
-		return fmt.Errorf("ledger: a torn end cannot be cut off: %w", err)
+		return fmt.Errorf("ledger: the end cannot be cut off: %w", err)
 	}
 	return nil
 }
@@ -259,7 +267,7 @@ func (l *Ledger) openFiles() (err error) {
 	if err = syncDir(l.dir); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	l.synced = l.at
+	l.synced, l.room = l.at, l.at.size
 	return nil
 }
 

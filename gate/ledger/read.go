@@ -13,8 +13,14 @@ import (
 	"gatehouse/gate"
 )
 
-// followEvery is how often Tail looks for more.
-const followEvery = 200 * time.Millisecond
+const (
+	// followEvery is how often Tail looks for more.
+	followEvery = 200 * time.Millisecond
+	// A line that cannot be read may be just being written, over the blanks that
+	// were there: it is looked at again so often, after such a pause.
+	secondLooks = 3
+	lookAgain   = 10 * time.Millisecond
+)
 
 // Read passes every entry from a number on to f, in order, until f returns an
 // error, which Read returns. It needs no lock and can run beside a daemon; an
@@ -67,7 +73,7 @@ func readSegment(path string, c cursor, f func(raw []byte, e gate.Entry) error) 
 	if _, err := file.Seek(c.offset, io.SeekStart); err != nil {
 		return c, fmt.Errorf("ledger: %w", err)
 	}
-	start := c.offset
+	start, looks := c.offset, 0
 	for lines := newLineReader(file); ; {
 		line, err := lines.next()
 		if err == io.EOF {
@@ -81,13 +87,19 @@ func readSegment(path string, c cursor, f func(raw []byte, e gate.Entry) error) 
 			continue
 		}
 		e, err := decode(line)
+		if err != nil && looks < secondLooks {
+			looks++
+			time.Sleep(lookAgain)
+			start, lines = c.offset, newLineReader(from(file, c.offset))
+			continue
+		}
 		if err != nil {
 			return c, fmt.Errorf("%s: an entry at byte %d is damaged (%w); run audit verify", filepath.Base(path), c.offset, err)
 		}
 		if err := f(line, e); err != nil {
 			return c, err
 		}
-		c.next, c.offset = e.Number+1, start+lines.end
+		c.next, c.offset, looks = e.Number+1, start+lines.end, 0
 	}
 }
 

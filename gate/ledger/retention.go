@@ -49,9 +49,10 @@ func (l *Ledger) rotate() error {
 	if err := syncDir(l.dir); err != nil {
 		return errors.Join(err, file.Close(), os.Remove(path))
 	}
+	l.trim()
 	old := l.file
 	l.file, l.path, l.segmentFirst = file, path, time.Time{}
-	l.at.size = 0
+	l.at.size, l.room = 0, 0
 	l.synced = l.at
 	return old.Close()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,8 +66,12 @@ func newLineReader(r io.Reader) *lineReader {
 }
 
 // next returns a line without its end. At the end of the file it returns io.EOF,
-// and with it what follows the last line end, if anything does.
+// and with it what follows the last line end, if anything does. Where a line would
+// begin with a blank there is only room.
 func (l *lineReader) next() ([]byte, error) {
+	if first, err := l.r.Peek(1); err == nil && first[0] == blank {
+		return nil, io.EOF
+	}
 	l.long = l.long[:0]
 	for {
 		part, err := l.r.ReadSlice('\n')
@@ -84,6 +89,11 @@ func (l *lineReader) next() ([]byte, error) {
 		l.end += int64(len(part))
 		return part[:len(part)-1], nil
 	}
+}
+
+// from reads a file from an offset on.
+func from(file io.ReaderAt, offset int64) io.Reader {
+	return io.NewSectionReader(file, offset, math.MaxInt64-offset)
 }
 
 // A head is the last entry that was acknowledged, as the file of that name has it.

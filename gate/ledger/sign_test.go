@@ -123,7 +123,7 @@ func TestCheckpointWhileUnwritable(t *testing.T) {
 
 func endsSigned(f *os.File) bool {
 	content, err := os.ReadFile(f.Name())
-	lines := bytes.Split(bytes.TrimSuffix(content, []byte("\n")), []byte("\n"))
+	lines := bytes.Split(bytes.TrimRight(content, "\n "), []byte("\n"))
 	return err == nil && bytes.Contains(lines[len(lines)-1], []byte(`"signature"`))
 }
 

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"gatehouse/gate"
@@ -24,6 +25,9 @@ func (l *Ledger) run() {
 	timer := time.NewTimer(retryEvery)
 	defer timer.Stop()
 	for {
+		// Whoever is about to hand something over goes first: on a busy machine a
+		// commit so takes more along, on an idle one this is nothing.
+		runtime.Gosched()
 		batch, closed := l.take()
 		switch {
 		case len(batch) > 0:
@@ -34,6 +38,7 @@ func (l *Ledger) run() {
 				l.commit(nil, true)
 			}
 			l.sign()
+			l.trim()
 			if n := len(l.backlog); n > 0 {
 				l.log.Error("ledger: closed while it could not be written; outcomes will be unknown", "entries", n)
 			}
@@ -133,7 +138,7 @@ func (l *Ledger) repair() error {
 	if err := l.file.Truncate(l.at.size); err != nil {
 		return err
 	}
-	l.torn = false
+	l.room, l.torn = l.at.size, false
 	return nil
 }
 
@@ -161,10 +166,14 @@ func (l *Ledger) write(requests []*request) error {
 	if l.segmentFirst.IsZero() {
 		l.segmentFirst = now
 	}
+	next.size += int64(len(l.buf))
+	if next.size > l.room {
+		l.extend(next.size)
+	}
 	if _, err := l.put(l.file, l.buf, l.at.size); err != nil {
 		return err
 	}
-	next.size += int64(len(l.buf))
+	l.room = max(l.room, next.size)
 	l.at = next
 	if cap(l.buf) > 4<<20 {
 		l.buf = nil

@@ -1,0 +1,40 @@
+package ledger
+
+import "bytes"
+
+// A file that grows with every commit costs more than its bytes: its length is
+// part of the file system's own journal, and a sync waits for that and for
+// everything that others have in it. So the file that is appended to is laid out
+// ahead with blanks, which entries overwrite: a sync then waits for the entries
+// alone. The file stays text, and is cut to its entries when it is full or the
+// ledger is closed.
+const (
+	blank = ' '
+	// roomBytes is how far a file is laid out ahead.
+	roomBytes = 1 << 20
+)
+
+var blanks = bytes.Repeat([]byte{blank}, 32<<10)
+
+// extend lays the file out beyond end. Where it cannot, entries are written all
+// the same as long as they can be.
+func (l *Ledger) extend(end int64) {
+	for at := end; at < end+roomBytes; at += int64(len(blanks)) {
+		n, err := l.put(l.file, blanks, at)
+		if l.room = at + int64(n); err != nil {
+			return
+		}
+	}
+}
+
+// trim cuts the file to its entries. A file that is not cut reads the same.
+func (l *Ledger) trim() {
+	if l.torn || l.room <= l.at.size {
+		return
+	}
+	if err := l.file.Truncate(l.at.size); err != nil {
+		l.log.Warn("ledger: the room after the last entry cannot be cut off", "file", l.path, "error", err)
+		return
+	}
+	l.room = l.at.size
+}
