@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 	"strings"
@@ -263,8 +264,9 @@ func (a *answer) tick() {
 	a.ticker.Reset(keepAliveEvery)
 }
 
-// finish sends the response and ends the answer. Later calls do nothing.
-func (a *answer) finish(status int, payload []byte) {
+// finish sends the response, whose pieces are written one after the other, and
+// ends the answer. Later calls do nothing.
+func (a *answer) finish(status int, pieces ...[]byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.finished {
@@ -275,16 +277,25 @@ func (a *answer) finish(status int, payload []byte) {
 		a.ticker.Stop()
 	}
 	if a.streaming {
-		_ = a.writeEvent(payload) // kept in broken; there is nobody left to tell
+		_ = a.writeEvent(bytes.Join(pieces, nil)) // kept in broken; there is nobody left to tell
 		return
 	}
+	size := 0
+	for _, piece := range pieces {
+		size += len(piece)
+	}
 	h := a.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(payload)))
+	h["Content-Type"] = jsonType
+	h["Cache-Control"] = noStore
+	h["Content-Length"] = []string{strconv.Itoa(size)}
 	a.w.WriteHeader(status)
-	_ = a.write(payload, false)
+	for _, piece := range pieces {
+		_ = a.write(piece, false)
+	}
 }
+
+// Header values that responses share. Nobody writes to them.
+var jsonType, noStore = []string{"application/json"}, []string{"no-store"}
 
 // abandon ends an answer that has no response: nothing may be written once the
 // request is over. After finish it does nothing.
