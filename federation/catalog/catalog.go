@@ -73,11 +73,11 @@ func Open(o Options) (*Catalog, error) {
 	for _, s := range servers {
 		c.servers[s.ID] = s
 	}
-	for _, t := range tools {
-		if c.tools[t.Server] == nil {
-			c.tools[t.Server] = make(map[gate.RemoteName]*record)
+	for _, r := range restoreAll(tools) {
+		if c.tools[r.Server] == nil {
+			c.tools[r.Server] = make(map[gate.RemoteName]*record)
 		}
-		c.tools[t.Server][t.Remote] = &record{StoredTool: t, ready: restore(t)}
+		c.tools[r.Server][r.Remote] = r
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

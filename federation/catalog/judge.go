@@ -3,7 +3,9 @@ package catalog
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"gatehouse/gate"
@@ -199,6 +201,22 @@ func restore(t StoredTool) *prepared {
 		return nil
 	}
 	return prepare(d)
+}
+
+// restoreAll restores on every processor: it is most of what a start takes.
+func restoreAll(tools []StoredTool) []*record {
+	records := make([]*record, len(tools))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() { // waited for below
+			for i := int(next.Add(1)) - 1; i < len(tools); i = int(next.Add(1)) - 1 {
+				records[i] = &record{StoredTool: tools[i], ready: restore(tools[i])}
+			}
+		})
+	}
+	workers.Wait()
+	return records
 }
 
 // A record is a stored tool and what was worked out from it. Both are

@@ -148,6 +148,23 @@ func (s *Snapshot) Tools() iter.Seq[*gate.Tool] {
 	}
 }
 
+// Size counts the tools of servers, also those without a name, and how many of
+// them are enabled.
+func (s *Snapshot) Size() (tools, enabled int) {
+	for _, entries := range [][]*entry{s.entries, s.nameless} {
+		for _, e := range entries {
+			if e.tool.Own {
+				continue
+			}
+			tools++
+			if e.tool.Availability == gate.Enabled {
+				enabled++
+			}
+		}
+	}
+	return tools, enabled
+}
+
 // An Entry is one tool as operators see it. Its texts are safe to print.
 type Entry struct {
 	*gate.Tool                  // Name is empty when no name fits

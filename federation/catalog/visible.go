@@ -42,12 +42,14 @@ func Visible(s string) string {
 // escaped too, and the text is cut after limit characters.
 func oneLine(s string, limit int) string {
 	s, _ = visible(s)
-	s = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(s)
+	s = spaceEscapes.Replace(s)
 	if utf8.RuneCountInString(s) <= limit {
 		return s
 	}
 	return string([]rune(s)[:limit-1]) + "…"
 }
+
+var spaceEscapes = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
 
 func escapeRune(r rune) string {
 	if r > 0xFFFF {

@@ -69,14 +69,7 @@ func (l *Local) Status(context.Context) (Status, error) {
 		NotReady:   l.g.Ready(),
 		Waiting:    l.g.Waiting(),
 	}
-	for _, e := range l.g.Catalog.Tools("") {
-		if !e.Own {
-			s.Tools++
-			if e.Availability == gate.Enabled {
-				s.Enabled++
-			}
-		}
-	}
+	s.Tools, s.Enabled = l.g.Catalog.Snapshot().Size()
 	return s, nil
 }
 

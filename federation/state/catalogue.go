@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/bbolt"
 
@@ -31,16 +34,37 @@ func (s catalogStore) Load() (servers []catalog.StoredServer, tools []catalog.St
 		if err != nil {
 			return err
 		}
-		return tx.Bucket(bucketTools).ForEach(func(key, value []byte) error {
-			tool, err := decodeTool(value)
-			if err != nil {
-				return fmt.Errorf("tool %q: the stored record is damaged; restore the state from a backup", key)
-			}
-			tools = append(tools, tool)
-			return nil
-		})
+		tools, err = loadTools(tx.Bucket(bucketTools))
+		return err
 	})
 	return servers, tools, err
+}
+
+// loadTools decodes on every processor: ten thousand tools are many.
+func loadTools(bucket *bbolt.Bucket) ([]catalog.StoredTool, error) {
+	var keys, values [][]byte
+	err := bucket.ForEach(func(key, value []byte) error {
+		keys, values = append(keys, key), append(values, value)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	tools, faults := make([]catalog.StoredTool, len(keys)), make([]error, len(keys))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() { // waited for below
+			for i := int(next.Add(1)) - 1; i < len(keys); i = int(next.Add(1)) - 1 {
+				var err error
+				if tools[i], err = decodeTool(values[i]); err != nil {
+					faults[i] = fmt.Errorf("tool %q: the stored record is damaged; restore the state from a backup", keys[i])
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return tools, errors.Join(faults...)
 }
 
 // Save implements catalog.Store.
