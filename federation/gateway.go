@@ -225,12 +225,23 @@ func gateOptions(g *Gateway, cfg *config.Config) gate.Options {
 // digestArguments is the ledger's digest of a call's arguments: SHA-256 over
 // the RFC 8785 form.
 func digestArguments(raw []byte) (gate.Digest, error) {
-	form, err := rawjson.Canonical(make([]byte, 0, len(raw)), raw)
+	room := scratch.Get().(*[]byte)
+	defer scratch.Put(room)
+	form, err := rawjson.Canonical((*room)[:0], raw)
 	if err != nil {
 		return gate.Digest{}, err
 	}
+	if cap(form) <= maxScratch {
+		*room = form
+	}
 	return gate.DigestOf(form), nil
 }
+
+// scratch holds buffers that nobody but digestArguments sees; those of more than
+// maxScratch bytes are left to the collector.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxScratch = 256 << 10
 
 // apply puts a configuration into force. An error changes nothing.
 //

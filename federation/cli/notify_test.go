@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -103,7 +104,7 @@ func TestNobodyIsTold(t *testing.T) {
 func TestLogsAreTextForPeopleAndJSONOtherwise(t *testing.T) {
 	for format, want := range map[string]string{"": `"msg":"hello"`, "json": `"msg":"hello"`, "text": `msg=hello`} {
 		var out bytes.Buffer
-		logger, err := (&app{stderr: &out}).logger(false, format)
+		logger, err := (&app{stderr: &out}).logger(&out, false, format)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +113,7 @@ func TestLogsAreTextForPeopleAndJSONOtherwise(t *testing.T) {
 			t.Errorf("--log %q: %s", format, out.String())
 		}
 	}
-	if _, err := (&app{}).logger(false, "xml"); err == nil {
+	if _, err := (&app{}).logger(io.Discard, false, "xml"); err == nil {
 		t.Error("xml is a format")
 	}
 }

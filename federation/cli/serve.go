@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -33,10 +36,14 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Serve callers; --demo brings its own upstream and state",
 		Args:  nothing,
 		RunE: func(c *cobra.Command, _ []string) error {
-			logger, err := a.logger(debug, format)
+			lines := &lineWriter{out: a.stderr}
+			defer lines.flush()
+			logger, err := a.logger(lines, debug, format)
 			if err != nil {
 				return err
 			}
+			a.stderr = lines // what is said beside the log keeps its place
+			a.tune()
 			if demonstrate && watch {
 				return usagef("serve --demo has no file to watch; leave --watch out")
 			}
@@ -58,18 +65,35 @@ func (a *app) serveCommand() *cobra.Command {
 }
 
 // logger writes text for people and JSON for whatever collects lines.
-func (a *app) logger(debug bool, format string) (*slog.Logger, error) {
+func (a *app) logger(out io.Writer, debug bool, format string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if debug {
 		options.Level = slog.LevelDebug
 	}
 	switch {
 	case format == "text" || format == "" && isTerminal(a.stderr):
-		return slog.New(slog.NewTextHandler(a.stderr, options)), nil
+		return slog.New(slog.NewTextHandler(out, options)), nil
 	case format == "json" || format == "":
-		return slog.New(slog.NewJSONHandler(a.stderr, options)), nil
+		return slog.New(slog.NewJSONHandler(out, options)), nil
 	}
 	return nil, usagef("--log %q: want text or json", format)
+}
+
+// collectAt is the heap's growth, in percent, at which a daemon collects. What
+// it keeps is small and what a call needs is gone with it, so that the runtime's
+// own default collects many times a second under load and finds little.
+const collectAt = 200
+
+// tune sets the runtime up for a daemon, unless the environment says otherwise.
+func (a *app) tune() {
+	if a.getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
+	if a.getenv("GOMAXPROCS") == "" {
+		// The ledger's writer is nearly always in a sync, and takes a processor along
+		// until the runtime notices.
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	}
 }
 
 // serve runs the daemon until ctx ends. With watch a changed file may come into
@@ -138,13 +162,13 @@ func (a *app) announce(g *federation.Gateway) error {
 // nextStep is the one command that brings a gateway on from where it is.
 func (a *app) nextStep(g *federation.Gateway) string {
 	var off, on string
-	for _, e := range g.Catalog.Tools("") {
+	for t := range g.Catalog.Snapshot().Tools() {
 		switch {
-		case e.Own || e.Name == "":
-		case e.Availability == gate.Enabled && on == "":
-			on = string(e.Name)
-		case e.Availability == gate.Disabled && off == "":
-			off = string(e.Name)
+		case t.Own:
+		case t.Availability == gate.Enabled && on == "":
+			on = string(t.Name)
+		case t.Availability == gate.Disabled && off == "":
+			off = string(t.Name)
 		}
 	}
 	switch {
