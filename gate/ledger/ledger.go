@@ -44,6 +44,7 @@ type Ledger struct {
 	segmentFirst time.Time  // time of the segment's first entry, zero while it is empty
 	at           point      // after the last entry in the file
 	room         int64      // how far the file is laid out
+	cramped      time.Time  // until when no room is tried for
 	synced       point      // after the last entry that is durable
 	torn         bool       // the file may be longer than at.size
 	lagging      []*request // written and not yet synced, in order

@@ -1,6 +1,9 @@
 package ledger
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // A file that grows with every commit costs more than its bytes: its length is
 // part of the file system's own journal, and a sync waits for that and for
@@ -12,16 +15,24 @@ const (
 	blank = ' '
 	// roomBytes is how far a file is laid out ahead.
 	roomBytes = 1 << 20
+	// cramped is how long no room is tried for after there was none.
+	cramped = time.Minute
 )
 
 var blanks = bytes.Repeat([]byte{blank}, 32<<10)
 
-// extend lays the file out beyond end. Where it cannot, entries are written all
-// the same as long as they can be.
-func (l *Ledger) extend(end int64) {
+// extend lays the file out beyond end, where the next entries will end. Where
+// there is no space for that it takes none: what is left of a disk is for
+// entries.
+func (l *Ledger) extend(end int64, now time.Time) {
+	if now.Before(l.cramped) {
+		return
+	}
 	for at := end; at < end+roomBytes; at += int64(len(blanks)) {
-		n, err := l.put(l.file, blanks, at)
-		if l.room = at + int64(n); err != nil {
+		l.room = at + int64(len(blanks))
+		if _, err := l.put(l.file, blanks, at); err != nil {
+			l.cramped = now.Add(cramped)
+			l.trim()
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -138,11 +139,14 @@ func TestReadersLookAgain(t *testing.T) {
 // Where there is space for entries and none for room, entries are what counts.
 func TestNoSpaceForRoom(t *testing.T) {
 	dir := t.TempDir()
+	tried := 0
 	l, err := ledger.OpenFailing(ledger.Options{Dir: dir}, func(f *os.File, b []byte, at int64) (int, error) {
-		if bytes.Trim(b, " ") == nil {
-			return 0, syscall.ENOSPC
+		if bytes.Trim(b, " ") != nil {
+			return f.WriteAt(b, at)
 		}
-		return f.WriteAt(b, at)
+		tried++
+		n, err := f.WriteAt(b[:len(b)/2], at)
+		return n, errors.Join(err, syscall.ENOSPC)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +156,14 @@ func TestNoSpaceForRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	content, err := os.ReadFile(filepath.Join(dir, "00000000000000000001.jsonl"))
+	if err != nil || bytes.Count(content, []byte("\n")) != 3 || !bytes.HasSuffix(content, []byte("}\n")) {
+		t.Errorf("the file has %d bytes, want three entries and nothing after; %v", len(content), err)
+	}
 	closeLedger(t, l)
+	if tried != 1 {
+		t.Errorf("room was tried for %d times within a moment", tried)
+	}
 	if r := verifyGood(t, dir); r.Last != 3 {
 		t.Errorf("%+v", r)
 	}

@@ -168,7 +168,7 @@ func (l *Ledger) write(requests []*request) error {
 	}
 	next.size += int64(len(l.buf))
 	if next.size > l.room {
-		l.extend(next.size)
+		l.extend(next.size, now)
 	}
 	if _, err := l.put(l.file, l.buf, l.at.size); err != nil {
 		return err
