@@ -79,6 +79,9 @@ func (a *app) logger(out io.Writer, debug bool, format string) (*slog.Logger, er
 	return nil, usagef("--log %q: want text or json", format)
 }
 
+// settleAfter is how long after its start a daemon gives back what that took.
+const settleAfter = time.Second
+
 // collectAt is the heap's growth, in percent, at which a daemon collects. What
 // it keeps is small and what a call needs is gone with it, so that the runtime's
 // own default collects many times a second under load and finds little.
@@ -125,6 +128,9 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err := ready(g); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	// What the start needed and nobody needs again goes back to the system, once
+	// the first callers are served.
+	defer time.AfterFunc(settleAfter, debug.FreeOSMemory).Stop()
 	stopping, stop := context.WithCancel(ctx)
 	defer a.supervised(logger).watch(stopping, g, g.DrainTime()+drainTimeout)()
 	defer stop()
