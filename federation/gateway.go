@@ -61,6 +61,7 @@ type Gateway struct {
 	credentials *credential.Broker
 	logins      logins
 	metrics     *metrics.Metrics
+	news        pulse
 	tracer      *trace.Tracer           // nil: calls are not traced
 	mounted     map[string]http.Handler // by pattern, beside our own paths
 	serverInfo  []byte                  // {"name":"gatehouse","version":…}, encoded once
@@ -136,7 +137,7 @@ func (g *Gateway) assemble(cfg *config.Config, o Options) (err error) {
 		return err
 	}
 	if g.Ledger, err = ledger.Open(ledger.Options{Dir: cfg.LedgerDir(), Now: g.now, Retention: cfg.Audit.Retention,
-		Logger: g.Logger, Signer: signer, Sync: o.sync, Observe: g.metrics.Commit}); err != nil {
+		Logger: g.Logger, Signer: signer, Sync: o.sync, Observe: g.committed}); err != nil {
 		return err
 	}
 	if g.Catalog, err = catalog.Open(catalog.Options{Store: g.State.Catalog(), Logger: g.Logger, Now: g.now, Version: g.Version}); err != nil {

@@ -113,6 +113,7 @@ func (l *listeners) tell(concerns func(*gate.Caller) (yes, gone bool)) {
 // longer knows hears nothing more; a caller with a token of an issuer is known by
 // that token, and their view is the one it gave them.
 func (g *Gateway) catalogChanged(before, after *catalog.Snapshot) {
+	g.news.beat()
 	then, now := settingsOf(before).callers, settingsOf(after).callers
 	g.listeners.tell(func(who *gate.Caller) (yes, gone bool) {
 		if who.AuthenticatedBy == "oidc" {

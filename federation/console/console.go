@@ -25,7 +25,8 @@ const maxForm = 1 << 20
 var files embed.FS
 
 // A Console serves the operator's pages of one gateway. It is safe for
-// concurrent use and has no goroutines of its own.
+// concurrent use and has no goroutines of its own: those of its requests belong to
+// the server that it is mounted at, and end when the gateway leaves.
 type Console struct {
 	g        *federation.Gateway
 	api      *control.Local
@@ -58,7 +59,7 @@ func (c *Console) routes() http.Handler {
 	mux.HandleFunc("GET "+returnPath, c.returnFromIssuer)
 	for pattern, serve := range map[string]func(*visit) error{
 		"POST /console/signout":             signOut,
-		"GET /console/stamp":                showStamp,
+		"GET /console/live":                 showLive,
 		"GET /console/{$}":                  showNow,
 		"GET /console/servers":              showServers,
 		"POST /console/servers/import":      importAll,

@@ -15,7 +15,7 @@ import (
 var paths = []string{"/console/", "/console/servers", "/console/tools", "/console/tools?q=notes&state=enabled&server=demo", "/console/tools/mcp_demo_notes_add",
 	"/console/tools/gatehouse_status", "/console/questions", "/console/callers", "/console/callers/olga", "/console/callers/guest?q=notes",
 	"/console/whatif", "/console/whatif?caller=guest&tool=mcp_demo_notes_add", "/console/ledger", "/console/ledger?kind=enable&caller=operator&tool=notes&from=2020-01-01T00:00",
-	"/console/ledger/1", "/console/flow", "/console/flow?span=day", "/console/stamp"}
+	"/console/ledger/1", "/console/flow", "/console/flow?span=day"}
 
 func TestEveryPage(t *testing.T) {
 	r := newRig(t)
@@ -57,7 +57,7 @@ func TestNobodySignedIn(t *testing.T) {
 	if n := len(r.entries(gate.KindDisable)) + len(r.entries(gate.KindExport)) + len(r.entries(gate.KindTest)); n != 0 {
 		t.Errorf("%d acts of somebody who is not signed in are on record", n)
 	}
-	req := v.request(http.MethodGet, "/console/stamp", nil)
+	req := v.request(http.MethodGet, "/console/live", nil)
 	req.Header.Set("Gatehouse-Live", "1")
 	if status, _, _ := v.send(req); status != http.StatusUnauthorized {
 		t.Errorf("a script without a session: status %d", status)
@@ -119,7 +119,7 @@ func TestSessionEnds(t *testing.T) {
 			r.console.sessions.now = func() time.Time { return now }
 			for range 4 {
 				now = now.Add(idleLimit / 3)
-				req := v.request(http.MethodGet, "/console/stamp", nil)
+				req := v.request(http.MethodGet, "/console/questions", nil)
 				req.Header.Set("Gatehouse-Live", "1")
 				v.send(req)
 			}

@@ -63,33 +63,3 @@ func decide(v *visit) error {
 	}
 	return v.back("/console/questions", err, "Question %d is %s. It is on record as decided by %s.", number, said, v.who.Name)
 }
-
-// showStamp tells an open page whether it is out of date: one line a topic, which
-// changes when there is something new to show.
-func showStamp(v *visit) error {
-	status, err := v.api.Status(v.r.Context())
-	if err != nil {
-		return err
-	}
-	open, err := v.api.Approvals(v.r.Context())
-	if err != nil {
-		return err
-	}
-	last, err := lastEntry(v.api.LedgerDir())
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	b.WriteString(strconv.Itoa(len(open)) + "\nquestions")
-	for _, q := range open {
-		b.WriteString(" " + strconv.FormatUint(q.Number, 10))
-	}
-	b.WriteString("\ncatalogue " + strconv.FormatUint(status.Generation, 10))
-	b.WriteString("\nledger " + strconv.FormatUint(last, 10) + "\n")
-	v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, err = v.w.Write([]byte(b.String()))
-	if err != nil {
-		return nil // the browser is gone
-	}
-	return nil
-}

@@ -34,6 +34,24 @@ type session struct {
 	used    time.Time
 	notice  *notice
 	reports map[string]*report // what tests and imports found, by server
+	streams int                // open ones, of pages that are kept up to date
+}
+
+// stream counts one more stream, and reports false when there are too many.
+func (s *session) stream() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams >= maxStreams {
+		return false
+	}
+	s.streams++
+	return true
+}
+
+func (s *session) streamEnded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams--
 }
 
 func (s *session) tell(n notice) {

@@ -1,14 +1,16 @@
-// Live updates, and nothing else: every page works without this file. It asks
-// whether what is shown is out of date, and if so takes the parts that are from
+// Live updates, and nothing else: every page works without this file. A stream
+// says when what is shown is out of date; then the parts that are get taken from
 // the same page as it is now.
 "use strict";
 (() => {
-  const every = 2000;
+  const again = 2000; // until a stream that ended is asked for anew
+  const silence = 20000; // after which the line is dead, though nobody said so
   const header = { "Gatehouse-Live": "1" }; // such a request keeps no session alive
   const said = document.getElementById("live");
   const parts = () => [...document.querySelectorAll("[data-live]")];
   let known = null;
-  let busy = false;
+  let line = null; // the stream, while there is one
+  let following = false;
 
   const read = (text) => {
     const [open, ...topics] = text.trim().split("\n");
@@ -48,29 +50,54 @@
     countDown();
   };
 
-  const look = async () => {
-    if (busy || document.hidden) return;
-    busy = true;
-    try {
-      const answer = await fetch("/console/stamp", { headers: header, redirect: "error" });
-      if (answer.status === 401) {
-        location.reload(); // the session is over; the page that asks to sign in says so
-        return;
-      }
-      if (!answer.ok) throw new Error(String(answer.status));
-      const stamp = read(await answer.text());
-      const before = known;
-      known = stamp;
-      if (said.dataset.lost) { said.textContent = ""; delete said.dataset.lost; }
-      if (!before) return;
-      const changed = new Set([...stamp.keys()].filter((topic) => stamp.get(topic) !== before.get(topic)));
-      if (stamp.get("open") > before.get("open")) said.textContent = "A new question waits.";
-      if (changed.size > 0 && parts().some((part) => part.dataset.watch.split(" ").some((topic) => changed.has(topic)))) await refresh(changed);
-    } catch {
-      if (!said.dataset.lost) { said.textContent = "No connection to the gateway; what is shown may be out of date."; said.dataset.lost = "1"; }
-    } finally {
-      busy = false;
+  const take = async (stamp) => {
+    const before = known;
+    known = stamp;
+    if (said.dataset.lost) { said.textContent = ""; delete said.dataset.lost; }
+    if (!before) return;
+    const changed = new Set([...stamp.keys()].filter((topic) => stamp.get(topic) !== before.get(topic)));
+    if (stamp.get("open") > before.get("open")) said.textContent = "A new question waits.";
+    if (parts().some((part) => part.dataset.watch.split(" ").some((topic) => changed.has(topic)))) await refresh(changed);
+  };
+
+  const listen = async () => {
+    const answer = await fetch("/console/live", { headers: header, redirect: "error", cache: "no-store", signal: line.signal });
+    if (answer.status === 401) {
+      location.reload(); // the session is over; the page that asks to sign in says so
+      return;
     }
+    if (answer.status === 503) throw new Error("Too many pages are open; this one is not kept up to date.");
+    if (!answer.ok) throw new Error();
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ;) {
+      const dead = setTimeout(() => line.abort(), silence);
+      const { value, done } = await reader.read();
+      clearTimeout(dead);
+      if (done) return;
+      const events = (rest + value).split("\n\n");
+      rest = events.pop();
+      const last = events.findLast((event) => event.startsWith("data: "));
+      if (last) await take(read(last.replace(/^data: /gm, "")));
+    }
+  };
+
+  // A page that nobody sees lets go of its stream: a browser has few connections.
+  const follow = async () => {
+    if (following) return;
+    following = true;
+    while (!document.hidden) {
+      line = new AbortController();
+      try {
+        await listen();
+      } catch (failure) {
+        if (!document.hidden && !said.dataset.lost) {
+          said.textContent = failure.name === "Error" && failure.message || "No connection to the gateway; what is shown may be out of date.";
+          said.dataset.lost = "1";
+        }
+      }
+      await new Promise((done) => setTimeout(done, again));
+    }
+    following = false;
   };
 
   const countDown = () => {
@@ -91,7 +118,6 @@
 
   countDown();
   setInterval(countDown, 1000);
-  setInterval(look, every);
-  document.addEventListener("visibilitychange", look);
-  look();
+  document.addEventListener("visibilitychange", () => (document.hidden ? line?.abort() : follow()));
+  follow();
 })();
