@@ -19,7 +19,7 @@ const (
 	// its connection can be used again.
 	maxIgnoredBody = 4 << 10
 	// firstRead bounds what a declared length may make us allocate at once.
-	firstRead = 64 << 10
+	firstRead = 256 << 10
 
 	eventStream = "text/event-stream"
 	jsonBody    = "application/json"
