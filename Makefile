@@ -1,9 +1,10 @@
 .DEFAULT_GOAL := help
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 FUZZTIME ?= 10s
+BASE     ?= main
 TESTFLAGS ?=
 NODE_PARTS = e2e/node_modules/.package-lock.json
-.PHONY: demo build test check fuzz bench conformance e2e help
+.PHONY: demo build test check fuzz bench bench-peers conformance e2e help
 
 demo: build ## serve a demo gateway with a built-in upstream; needs nothing but Go
 	bin/gatehouse serve --demo
@@ -15,8 +16,10 @@ check: ## vet, gofmt, staticcheck, and govulncheck when its database can be reac
 	.ci/check
 fuzz: ## fuzz every target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
-bench: ## run the benchmarks
-	go test -run '^$$' -bench . -benchmem ./...
+bench: ## compare the benchmarks with those of BASE, by default the last commit on main
+	.ci/bench $(BASE)
+bench-peers: build ## measure the whole process against a bare proxy; needs HARNESS, the folder of the comparison harness
+	.ci/bench-peers "$(HARNESS)"
 conformance: build $(NODE_PARTS) ## run the official conformance suite at and through the gateway; needs npm
 	cd e2e && go test -v -count=1 -timeout 15m ./conformance
 e2e: build $(NODE_PARTS) ## drive the binary with foreign clients and servers; needs npm
