@@ -137,6 +137,9 @@ type Rule struct {
 	Line  int
 }
 
+// Name is how a rule is spoken of. No caller's name has a space in it.
+func (r *Rule) Name() string { return "oidc " + r.Claim + "=" + r.Value }
+
 // A Caller is one [[caller]].
 type Caller struct {
 	gate.Caller

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"html"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 
 	"gatehouse/federation"
 	"gatehouse/federation/catalog"
+	"gatehouse/federation/control"
 	"gatehouse/gate"
 )
 
@@ -283,5 +285,29 @@ func TestHostileCatalogueIsText(t *testing.T) {
 	}
 	if seen < 5 {
 		t.Errorf("hostile text is shown %d times only; the test looks at the wrong pages", seen)
+	}
+}
+
+// Whoever comes with a token of the issuer is looked at by the rule that admits them.
+func TestRulesAreCallersToo(t *testing.T) {
+	r, _ := newOIDCRig(t)
+	v := r.signedIn(olga)
+	_, body, _ := v.get("/console/callers")
+	for _, want := range []string{`href="/console/callers/oidc%20groups=admins"`, `href="/console/callers/oidc%20groups=staff"`, `href="/console/callers/olga"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the callers lack %s:\n%s", want, body)
+		}
+	}
+	if status, body, _ := v.get("/console/callers/oidc%20groups=staff"); status != http.StatusOK || !strings.Contains(body, "requires admin") {
+		t.Errorf("why they see nothing: status %d\n%s", status, body)
+	}
+	if _, body, _ := v.post("/console/whatif", url.Values{"caller": {"oidc groups=staff"}, "tool": {"mcp_demo_notes_add"}}); !strings.Contains(body, "It would be refused: requires admin") {
+		t.Errorf("what if they called:\n%s", body)
+	}
+	if _, body, _ := v.get("/console/ledger"); strings.Contains(body, "oidc groups=") {
+		t.Error("the record's filter offers a rule, which calls nobody")
+	}
+	if _, err := control.NewLocal(r.g, true).Call(t.Context(), control.CallRequest{Caller: "oidc groups=admins", Tool: "mcp_demo_notes_add"}, nil, nil); !errors.Is(err, control.ErrNotFound) {
+		t.Errorf("a call in the name of a rule: %v", err)
 	}
 }

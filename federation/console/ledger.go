@@ -47,7 +47,9 @@ func showLedger(v *visit) error {
 		return err
 	}
 	for _, c := range v.api.Callers(v.r.Context()) {
-		p.Callers = append(p.Callers, c.Name)
+		if !c.Rule { // on record is who came, not by what
+			p.Callers = append(p.Callers, c.Name)
+		}
 	}
 	servers, err := v.api.Servers(v.r.Context())
 	if err != nil {

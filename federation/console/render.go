@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -88,6 +89,7 @@ func functions(assets map[string]asset) template.FuncMap {
 		"many":    many,
 		"words":   func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 		"short":   short,
+		"segment": url.PathEscape,
 		"tone":    tone,
 		"deref":   func(t *time.Time) time.Time { return *t },
 		"gist":    func(e gate.Entry) string { return summary(&e) },

@@ -76,7 +76,7 @@ func changesOf(changes []catalog.Change, err error) ([]ToolChange, error) {
 
 // Explain implements API.
 func (l *Local) Explain(_ context.Context, tool, caller string) (Explanation, error) {
-	who := l.g.Caller(gate.CallerName(caller))
+	who := l.subject(caller)
 	if who == nil {
 		return Explanation{}, noCaller(caller)
 	}

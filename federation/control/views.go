@@ -10,7 +10,7 @@ import (
 	"gatehouse/gate"
 )
 
-// A CallerView is one [[caller]] and how much of the catalogue they are offered.
+// A CallerView is one [[caller]], or whoever comes in by one [[oidc.rule]], and how much of the catalogue they are offered.
 type CallerView struct {
 	Name      string
 	Admin     bool
@@ -24,27 +24,52 @@ type CallerView struct {
 	AtOnce    int
 	Offered   int
 	Withheld  int
+	Rule      bool // an [[oidc.rule]], and no one caller
 }
 
 // Total is how many remote tools there are for them to see or not.
 func (v CallerView) Total() int { return v.Offered + v.Withheld }
 
-// Callers lists the configured callers.
+// Callers lists the configured callers, and behind them the rules that admit
+// others, as whoever comes in by one of them.
 func (l *Local) Callers(context.Context) []CallerView {
 	cfg, snapshot := l.g.Config(), l.g.Catalog.Snapshot()
-	out := make([]CallerView, 0, len(cfg.Callers))
+	out := make([]CallerView, 0, len(cfg.Callers)+len(cfg.OIDC.Rules))
 	for i := range cfg.Callers {
-		c := &cfg.Callers[i].Caller
-		counts := snapshot.Counts(c)
-		v := CallerView{Name: string(c.Name), Admin: c.Admin, Zone: c.Zone.String(), Ceiling: c.Zone.Ceiling().String(),
-			Every: c.Groups.Every(), Groups: slices.Sorted(slices.Values(c.Groups.Names())), Portable: c.Dialect == gate.Portable,
-			Find: c.Surface == gate.Find, PerMinute: c.CallsPerMinute, AtOnce: c.ConcurrentCalls, Offered: counts.Offered}
-		for _, n := range counts.Withheld {
-			v.Withheld += n
-		}
+		out = append(out, callerView(string(cfg.Callers[i].Name), &cfg.Callers[i].Caller, snapshot))
+	}
+	for i := range cfg.OIDC.Rules {
+		v := callerView(cfg.OIDC.Rules[i].Name(), &cfg.OIDC.Rules[i].Grant, snapshot)
+		v.Rule = true
 		out = append(out, v)
 	}
 	return out
+}
+
+func callerView(name string, c *gate.Caller, snapshot *catalog.Snapshot) CallerView {
+	counts := snapshot.Counts(c)
+	v := CallerView{Name: name, Admin: c.Admin, Zone: c.Zone.String(), Ceiling: c.Zone.Ceiling().String(),
+		Every: c.Groups.Every(), Groups: slices.Sorted(slices.Values(c.Groups.Names())), Portable: c.Dialect == gate.Portable,
+		Find: c.Surface == gate.Find, PerMinute: c.CallsPerMinute, AtOnce: c.ConcurrentCalls, Offered: counts.Offered}
+	for _, n := range counts.Withheld {
+		v.Withheld += n
+	}
+	return v
+}
+
+// subject is the caller of that name, or whoever comes in by the rule of that
+// name; nil when there is neither.
+func (l *Local) subject(name string) *gate.Caller {
+	if c := l.g.Caller(gate.CallerName(name)); c != nil {
+		return c
+	}
+	rules := l.g.Config().OIDC.Rules
+	for i := range rules {
+		if rules[i].Name() == name {
+			return &rules[i].Grant
+		}
+	}
+	return nil
 }
 
 // A Sight is one tool as one caller meets it.
@@ -59,7 +84,7 @@ type Sight struct {
 // Sights says of every remote tool with a name whether a caller is offered it,
 // and otherwise why not.
 func (l *Local) Sights(_ context.Context, caller string) ([]Sight, error) {
-	who := l.g.Caller(gate.CallerName(caller))
+	who := l.subject(caller)
 	if who == nil {
 		return nil, noCaller(caller)
 	}
@@ -82,7 +107,7 @@ func (l *Local) Sights(_ context.Context, caller string) ([]Sight, error) {
 // Judge is Explain for a call with arguments. Nothing is sent, and nothing is
 // counted.
 func (l *Local) Judge(_ context.Context, tool, caller string, arguments json.RawMessage) (Explanation, error) {
-	who := l.g.Caller(gate.CallerName(caller))
+	who := l.subject(caller)
 	if who == nil {
 		return Explanation{}, noCaller(caller)
 	}

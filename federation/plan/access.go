@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -20,15 +19,12 @@ func subjects(c *config.Config) map[string]*gate.Caller {
 	}
 	for i := range c.OIDC.Rules {
 		// Of two rules for one value only the first is ever met.
-		if name := ruleName(&c.OIDC.Rules[i]); out[name] == nil {
+		if name := c.OIDC.Rules[i].Name(); out[name] == nil {
 			out[name] = &c.OIDC.Rules[i].Grant
 		}
 	}
 	return out
 }
-
-// ruleName is how a rule is spoken of. No caller's name has a space in it.
-func ruleName(r *config.Rule) string { return fmt.Sprintf("oidc %s=%s", r.Claim, r.Value) }
 
 func (p *Plan) access(from, to Side, pairs []toolPair) {
 	before, after := subjects(from.Config), subjects(to.Config)

@@ -211,8 +211,8 @@ func (p *Plan) oidc(from, to *config.OIDC) {
 func ruleOrder(rules, other []config.Rule) string {
 	var names []string
 	for i := range rules {
-		if slices.ContainsFunc(other, func(r config.Rule) bool { return ruleName(&r) == ruleName(&rules[i]) }) {
-			names = append(names, ruleName(&rules[i]))
+		if slices.ContainsFunc(other, func(r config.Rule) bool { return r.Name() == rules[i].Name() }) {
+			names = append(names, rules[i].Name())
 		}
 	}
 	return strings.Join(names, ", ")
