@@ -92,7 +92,8 @@ func (l *Ledger) recover() ([]gate.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := scan{acknowledged: readHead(l.dir), questions: &l.questions, now: l.now(), open: make(map[uint64][]byte)}
+	s := scan{questions: &l.questions, now: l.now(), open: make(map[uint64][]byte)}
+	s.acknowledged, s.headed = findHead(l.dir)
 	for i, f := range files {
 		if err := s.file(f, i == len(files)-1); err != nil {
 			return nil, err
@@ -112,6 +113,9 @@ func (l *Ledger) recover() ([]gate.Entry, error) {
 		l.log.Error("ledger: entries that were acknowledged are missing or changed; run audit verify",
 			"dir", l.dir, "acknowledged", h.number, "found", l.at.number)
 		l.at.number, l.at.hash = h.number, h.hash
+		if s.hidden {
+			l.path, l.at.size, l.segmentFirst = "", 0, time.Time{}
+		}
 	}
 	return unsettled(s.open, l.log), nil
 }
@@ -138,6 +142,7 @@ func unsettled(open map[uint64][]byte, log *slog.Logger) []gate.Entry {
 // A scan is what opening a ledger learns by reading it.
 type scan struct {
 	acknowledged head
+	headed       bool // there is a head; without one nothing is known to be unacknowledged
 	last         head
 	questions    *questions
 	now          time.Time
@@ -147,6 +152,9 @@ type scan struct {
 	size  int64
 	began time.Time
 	cut   int64
+	// hidden says that something follows the last entry and stays, because
+	// entries that were acknowledged may be in it. Nothing is written into that file.
+	hidden bool
 }
 
 // file reads one segment. Of the last one, what comes after the acknowledged head
@@ -166,15 +174,15 @@ func (s *scan) file(f segment, last bool) error {
 		line, err := lines.next()
 		if err == io.EOF {
 			if err = s.tail(file, line, last); err == nil && last {
-				err = s.truncate(file)
+				err = s.truncate(file, f.first)
 			}
 			return err
 		}
 		if err != nil {
 			return fmt.Errorf("ledger: %w", err)
 		}
-		if last && s.acknowledged.number != 0 && s.last.number >= s.acknowledged.number && !s.follows(line) {
-			return s.truncate(file)
+		if last && s.headed && s.last.number >= s.acknowledged.number && !s.follows(line) {
+			return s.truncate(file, f.first)
 		}
 		s.note(line)
 		s.size = lines.end
@@ -223,7 +231,7 @@ func (s *scan) tail(file *os.File, rest []byte, last bool) error {
 		return nil
 	}
 	if !s.follows(rest) {
-		return s.truncate(file)
+		return nil
 	}
 	if _, err := file.WriteAt([]byte{'\n'}, s.size+int64(len(rest))); err != nil {
 		return fmt.Errorf("ledger: %w", err)
@@ -234,13 +242,18 @@ func (s *scan) tail(file *os.File, rest []byte, last bool) error {
 }
 
 // truncate cuts off what follows the last entry: room for more, or what a crash
-// left of entries that nobody was told of.
-func (s *scan) truncate(file *os.File) error {
+// left of entries that nobody was told of. first is the number of the file's
+// first entry.
+func (s *scan) truncate(file *os.File, first uint64) error {
 	rest, err := io.ReadAll(from(file, s.size))
 	if err == nil && len(rest) == 0 {
 		return nil
 	}
-	s.cut = int64(len(bytes.Trim(rest, string(blank))))
+	left := len(bytes.Trim(rest, string(blank)))
+	if s.hidden = left > 0 && first <= s.acknowledged.number && s.last.number < s.acknowledged.number; s.hidden {
+		return nil
+	}
+	s.cut = int64(left)
 	if err == nil {
 		err = file.Truncate(s.size)
 	}
@@ -264,11 +277,26 @@ func (l *Ledger) openFiles() (err error) {
 	if l.head, err = os.OpenFile(filepath.Join(l.dir, headName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
+	if l.at == (point{}) {
+		// A ledger that knows from its first commit on what was acknowledged can
+		// tell what a crash left of one that was not.
+		if err = l.beginHead(); err != nil {
+			return fmt.Errorf("ledger: %w", err)
+		}
+	}
 	if err = syncDir(l.dir); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	l.synced, l.room = l.at, l.at.size
 	return nil
+}
+
+// beginHead makes durable that nothing is acknowledged.
+func (l *Ledger) beginHead() error {
+	if _, err := l.head.WriteAt(appendHead(nil, head{}), 0); err != nil {
+		return err
+	}
+	return l.head.Sync()
 }
 
 func (l *Ledger) closeFiles() {

@@ -16,9 +16,10 @@ import (
 const (
 	// followEvery is how often Tail looks for more.
 	followEvery = 200 * time.Millisecond
-	// A line that cannot be read may be just being written, over the blanks that
-	// were there: it is looked at again so often, after such a pause.
-	secondLooks = 3
+	// A line after the head may be just being written, over the blanks that were
+	// there, and a writer may be held up in the middle of it: one that is not
+	// whole is looked at again so often, after such a pause.
+	secondLooks = 100
 	lookAgain   = 10 * time.Millisecond
 )
 
@@ -38,6 +39,7 @@ type cursor struct {
 }
 
 func read(dir string, c cursor, f func(raw []byte, e gate.Entry) error) (cursor, error) {
+	acknowledged := readHead(dir).number // read first: up to there nothing changes
 	files, err := segments(dir)
 	if err != nil {
 		return c, err
@@ -46,14 +48,14 @@ func read(dir string, c cursor, f func(raw []byte, e gate.Entry) error) (cursor,
 		if i+1 < len(files) && files[i+1].first <= c.next {
 			continue
 		}
-		if c, err = readSegment(s.path, c, f); err != nil {
+		if c, err = readSegment(s.path, acknowledged, c, f); err != nil {
 			return c, err
 		}
 	}
 	return c, nil
 }
 
-func readSegment(path string, c cursor, f func(raw []byte, e gate.Entry) error) (cursor, error) {
+func readSegment(path string, acknowledged uint64, c cursor, f func(raw []byte, e gate.Entry) error) (cursor, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return c, nil // retention was faster
@@ -66,7 +68,8 @@ func readSegment(path string, c cursor, f func(raw []byte, e gate.Entry) error) 
 	if err != nil {
 		return c, fmt.Errorf("ledger: %w", err)
 	}
-	if c.path != path || info.Size() < c.offset {
+	resumed := c.path == path && c.offset <= info.Size()
+	if !resumed {
 		// A file that shrank lost what was never acknowledged: look again.
 		c.path, c.offset = path, seek(file, info.Size(), c.next)
 	}
@@ -82,24 +85,36 @@ func readSegment(path string, c cursor, f func(raw []byte, e gate.Entry) error) 
 		if err != nil {
 			return c, fmt.Errorf("ledger: %w", err)
 		}
+		if (resumed || c.next > acknowledged) && looks < secondLooks && !intact(line) {
+			if looks++; looks > 1 {
+				time.Sleep(lookAgain)
+			}
+			resumed = false
+			// What was read may have been taken back since, after a failed sync, and
+			// other entries written in its place: the way there is found anew.
+			if info, err = file.Stat(); err != nil {
+				return c, fmt.Errorf("ledger: %w", err)
+			}
+			c.offset = seek(file, info.Size(), c.next)
+			start, lines = c.offset, newLineReader(from(file, c.offset))
+			continue
+		}
+		resumed = false
 		if k, ok := linkOf(line); ok && k.number < c.next {
 			c.offset = start + lines.end
 			continue
 		}
 		e, err := decode(line)
-		if err != nil && looks < secondLooks {
-			looks++
-			time.Sleep(lookAgain)
-			start, lines = c.offset, newLineReader(from(file, c.offset))
-			continue
-		}
 		if err != nil {
 			return c, fmt.Errorf("%s: an entry at byte %d is damaged (%w); run audit verify", filepath.Base(path), c.offset, err)
 		}
 		if err := f(line, e); err != nil {
 			return c, err
 		}
-		c.next, c.offset, looks = e.Number+1, start+lines.end, 0
+		c.next, c.offset = e.Number+1, start+lines.end
+		if looks < secondLooks {
+			looks = 0
+		}
 	}
 }
 
@@ -160,11 +175,15 @@ func lastOf(path string) (uint64, error) {
 		if _, err := file.ReadAt(piece, from); err != nil && err != io.EOF {
 			return 0, fmt.Errorf("ledger: %w", err)
 		}
-		end := bytes.LastIndexByte(piece, '\n')
-		begin := bytes.LastIndexByte(piece[:max(end, 0)], '\n') + 1
-		if end > 0 && (begin > 0 || from == 0) {
-			k, _ := linkOf(piece[begin:end])
-			return k.number, nil
+		for end := bytes.LastIndexByte(piece, '\n'); end > 0; {
+			begin := bytes.LastIndexByte(piece[:end], '\n') + 1
+			if begin == 0 && from > 0 {
+				break
+			}
+			if k, ok := linkOf(piece[begin:end]); ok && intact(piece[begin:end]) {
+				return k.number, nil
+			}
+			end = begin - 1 // being written
 		}
 		if from == 0 {
 			return 0, nil

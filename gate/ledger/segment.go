@@ -102,20 +102,27 @@ type head struct {
 	hash   gate.Digest
 }
 
-// readHead returns the zero head when there is none that can be read.
-func readHead(dir string) (h head) {
+// readHead returns the zero head when there is none that can be read, and when
+// nothing was acknowledged yet.
+func readHead(dir string) head {
+	h, _ := findHead(dir)
+	return h
+}
+
+// findHead is readHead, and reports whether there is one.
+func findHead(dir string) (h head, ok bool) {
 	b, err := os.ReadFile(filepath.Join(dir, headName))
 	if err != nil {
-		return head{}
+		return head{}, false
 	}
 	number, digits, ok := strings.Cut(strings.TrimSuffix(string(b), "\n"), " ")
 	if !ok || h.hash.UnmarshalText([]byte(digits)) != nil {
-		return head{}
+		return head{}, false
 	}
 	if h.number, err = strconv.ParseUint(number, 10, 64); err != nil {
-		return head{}
+		return head{}, false
 	}
-	return h
+	return h, true
 }
 
 // appendHead is the text of the file: of one length, so that it can be
