@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"strings"
 )
 
@@ -49,10 +50,16 @@ func checkControls(value string) error {
 	return nil
 }
 
-// checkField reports whether a field can be written into a message as it is.
+// checkField reports whether a field can be written into a message as it is. A
+// field that says where messages end, or that is there already, cannot.
 func checkField(name, value string) error {
 	if !isToken(name) {
 		return fmt.Errorf("header name %q is not an RFC 9110 token", Clip(name))
+	}
+	switch http.CanonicalHeaderKey(name) {
+	case "Host", "Content-Length", "Transfer-Encoding", "Trailer", "Connection", "Upgrade", "Te",
+		"User-Agent", "Accept", "Accept-Encoding", "Content-Type":
+		return fmt.Errorf("header %q is set by the connection itself", name)
 	}
 	if err := checkControls(value); err != nil {
 		return fmt.Errorf("header %q: %w", name, err)

@@ -47,10 +47,10 @@ type plainPool struct {
 	post, delete []byte    // what every request of the method begins with
 	buffers      sync.Pool // of *[]byte, for messages
 
-	mu    sync.Mutex
-	idle  []*plainConn // the one used last is last
-	sweep *time.Timer  // closes what is idle for too long; nil while nothing is idle
-	shut  bool         // closed since the last get: what comes back is closed too
+	mu      sync.Mutex
+	idle    []*plainConn // the one used last is last
+	sweep   *time.Timer  // closes what is idle for too long; nil while nothing is idle
+	closing int          // how often closeIdle was called
 }
 
 func newPlainPool(n *Network, u *url.URL, agent string) *plainPool {
@@ -76,7 +76,8 @@ func newPlainPool(n *Network, u *url.URL, agent string) *plainPool {
 // has closed meanwhile, or said something on unasked, is not used again: what it
 // said would be taken for the answer.
 func (p *plainPool) get(ctx context.Context) (*plainConn, error) {
-	for c := p.take(); c != nil; c = p.take() {
+	c, closing := p.take()
+	for ; c != nil; c, closing = p.take() {
 		if c.silent() {
 			return c, nil
 		}
@@ -86,30 +87,28 @@ func (p *plainPool) get(ctx context.Context) (*plainConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &plainConn{Conn: conn, silent: silence(conn)}
+	c = &plainConn{Conn: conn, silent: silence(conn), closing: closing}
 	c.r = bufio.NewReaderSize(c, 8<<10)
 	return c, nil
 }
 
-// take returns the idle connection that was used last, or nil.
-func (p *plainPool) take() *plainConn {
+// take returns the idle connection that was used last, or nil, and what a new
+// one has to know to be kept.
+func (p *plainPool) take() (c *plainConn, closing int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.shut = false
-	last := len(p.idle) - 1
-	if last < 0 {
-		return nil
+	if last := len(p.idle) - 1; last >= 0 {
+		c = p.idle[last]
+		p.idle[last], p.idle = nil, p.idle[:last]
 	}
-	c := p.idle[last]
-	p.idle[last], p.idle = nil, p.idle[:last]
-	return c
+	return c, p.closing
 }
 
 // put keeps a connection for the next message.
 func (p *plainPool) put(c *plainConn) {
 	c.since = time.Now()
 	p.mu.Lock()
-	keep := !p.shut && len(p.idle) < warmConnections
+	keep := c.closing == p.closing && len(p.idle) < warmConnections
 	if keep {
 		p.idle = append(p.idle, c)
 		if p.sweep == nil {
@@ -141,7 +140,7 @@ func (p *plainPool) sweepIdle() {
 func (p *plainPool) closeIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.shut = true
+	p.closing++
 	for _, c := range p.idle {
 		c.Close()
 	}
@@ -193,10 +192,11 @@ func appendField(dst []byte, name, value string) []byte {
 // A plainConn is one connection. One exchange at a time has it.
 type plainConn struct {
 	net.Conn
-	r      *bufio.Reader // reads from Read below
-	room   int64         // what a response header may still take; negative while a body is read
-	silent func() bool   // nothing has come, not even the end
-	since  time.Time     // idle since
+	r       *bufio.Reader // reads from Read below
+	room    int64         // what a response header may still take; negative while a body is read
+	silent  func() bool   // nothing has come, not even the end
+	since   time.Time     // idle since
+	closing int           // how often the pool's were closed when it was dialed
 }
 
 // Read bounds what a header may take; a body has a bound of its own.
@@ -218,9 +218,11 @@ func (c *plainConn) receive() (*http.Response, error) {
 	for range interimResponses + 1 {
 		res, err := http.ReadResponse(c.r, nil)
 		switch {
+		case err != nil && c.room == 0: // cut in the middle of a line, it reads like a bad one
+			return nil, errHeaderTooLarge
 		case err != nil:
 			return nil, err
-		case res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols:
+		case res.StatusCode < 100 || res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols:
 			c.room = -1
 			return res, nil
 		}
@@ -232,6 +234,7 @@ func (c *plainConn) receive() (*http.Response, error) {
 type plainTrip struct {
 	pool    *plainPool
 	message *[]byte    // what is written in one piece
+	size    int64      // of what is written beside reading
 	written int64      // bytes of it that left, when nothing is being written
 	writing chan int64 // gives them while something is
 	body    endReader
@@ -287,7 +290,7 @@ func (t *plainTrip) send(ctx context.Context, o *outgoing) (*http.Response, erro
 func (t *plainTrip) write(conn *plainConn, o *outgoing) error {
 	if o.size > atOnce {
 		pieces := append(net.Buffers{*t.message}, o.body...)
-		t.writing = make(chan int64, 1)
+		t.size, t.writing = int64(len(*t.message))+o.size, make(chan int64, 1)
 		go func() { // ended at the latest by end, which closes the connection and waits
 			n, _ := pieces.WriteTo(conn.Conn) // what a failure means is seen by who reads
 			t.writing <- n
@@ -335,6 +338,7 @@ func (t *plainTrip) part(conn *plainConn, whole bool) {
 		select {
 		case t.written = <-t.writing:
 			t.writing = nil
+			whole = whole && t.written == t.size
 		default:
 			whole = false // answered before it was read
 		}
