@@ -217,7 +217,15 @@ func streamHeaders(w http.ResponseWriter) {
 func (a *answer) writeEvent(payload []byte) error {
 	buf := make([]byte, 0, len(payload)+24)
 	buf = append(buf, "event: message\ndata: "...)
+	start := len(buf)
 	buf = append(buf, payload...)
+	// A line break in JSON is white space between tokens; in an event it would
+	// end the field, and the message with it.
+	for i := start; i < len(buf); i++ {
+		if buf[i] == '\n' || buf[i] == '\r' {
+			buf[i] = ' '
+		}
+	}
 	return a.write(append(buf, "\n\n"...), true)
 }
 
