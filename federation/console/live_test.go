@@ -174,10 +174,11 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 		// The stream is no use of it, and notices though nothing happens.
 		"idle": func(v *visitor, s *stream) {
 			late.Store(int64(idleLimit) * 2 / 3)
-			if err := v.g.Ledger.Append(t.Context(), &gate.Entry{Kind: gate.KindTest}); err != nil {
+			entry := &gate.Entry{Kind: gate.KindTest}
+			if err := v.g.Ledger.Append(t.Context(), entry); err != nil {
 				t.Fatal(err)
 			}
-			s.next(fmt.Sprintf("ledger %d", v.g.Recorded()))
+			s.next(fmt.Sprintf("ledger %d", entry.Number))
 			late.Store(int64(idleLimit) * 4 / 3)
 		},
 	} {
