@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -79,26 +78,6 @@ func (a *app) logger(out io.Writer, debug bool, format string) (*slog.Logger, er
 	return nil, usagef("--log %q: want text or json", format)
 }
 
-// settleAfter is how long after its start a daemon gives back what that took.
-const settleAfter = time.Second
-
-// collectAt is the heap's growth, in percent, at which a daemon collects. What
-// it keeps is small and what a call needs is gone with it, so that the runtime's
-// own default collects many times a second under load and finds little.
-const collectAt = 200
-
-// tune sets the runtime up for a daemon, unless the environment says otherwise.
-func (a *app) tune() {
-	if a.getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
-	if a.getenv("GOMAXPROCS") == "" {
-		// The ledger's writer is nearly always in a sync, and takes a processor along
-		// until the runtime notices.
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
-	}
-}
-
 // serve runs the daemon until ctx ends. With watch a changed file may come into
 // force by itself. Ready is told when callers can come.
 func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger, watch bool, ready func(*federation.Gateway) error) (err error) {
@@ -128,10 +107,8 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err := ready(g); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	// What the start needed and nobody needs again goes back to the system, once
-	// the first callers are served.
-	defer time.AfterFunc(settleAfter, debug.FreeOSMemory).Stop()
 	stopping, stop := context.WithCancel(ctx)
+	defer giveBack(stopping, g, debug.FreeOSMemory)()
 	defer a.supervised(logger).watch(stopping, g, g.DrainTime()+drainTimeout)()
 	defer stop()
 	// Until here a signal has nothing to drain.
