@@ -387,7 +387,11 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 		return errors.Join(err, l.Close())
 	}
 	defer endMetrics()
-	if err := g.Ledger.Append(ctx, &gate.Entry{Kind: gate.KindStart, Via: Operator, Detail: "gatehouse " + g.Version}); err != nil {
+	// A stop that comes this early is a stop like any other, and no failure.
+	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.DrainTime())
+	err = g.Ledger.Append(starting, &gate.Entry{Kind: gate.KindStart, Via: Operator, Detail: "gatehouse " + g.Version})
+	cancel()
+	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	g.started.Store(true)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -405,5 +406,25 @@ func TestOneBadDefinitionHidesNoOther(t *testing.T) {
 	}
 	if r.g.Catalog.Snapshot().Tool("mcp_up_good") == nil {
 		t.Error("the good definition is missing")
+	}
+}
+
+// A stop that comes before the start is on record is a stop, and no failure.
+func TestStopAtTheStart(t *testing.T) {
+	r := newRig(t, recent, "", "")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := r.g.Serve(ctx, l); err != nil {
+		t.Errorf("stopped with %v", err)
+	}
+	if err := r.g.Close(t.Context()); err != nil {
+		t.Errorf("closed with %v", err)
+	}
+	if starts, stops := r.entries(gate.KindStart, 1), r.entries(gate.KindStop, 1); len(starts) != 1 || len(stops) != 1 {
+		t.Errorf("%d starts and %d stops are on record", len(starts), len(stops))
 	}
 }
