@@ -252,12 +252,25 @@ func (g *Gatehouse) Since(t *testing.T, after uint64, kind string) []Entry {
 	}
 }
 
-// Last returns the number of the newest entry.
+// Last returns the number of the newest entry, once nothing is added: a caller has
+// his refusal or result before the entry about it must be there.
 func (g *Gatehouse) Last(t *testing.T) uint64 {
 	t.Helper()
-	entries := g.Ledger(t)
-	if len(entries) == 0 {
-		return 0
+	newest := func() uint64 {
+		entries := g.Ledger(t)
+		if len(entries) == 0 {
+			return 0
+		}
+		return entries[len(entries)-1].Number
 	}
-	return entries[len(entries)-1].Number
+	last := newest()
+	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); {
+		time.Sleep(250 * time.Millisecond)
+		now := newest()
+		if now == last {
+			break
+		}
+		last = now
+	}
+	return last
 }
