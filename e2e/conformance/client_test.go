@@ -12,37 +12,39 @@ import (
 )
 
 // The suite's client mode: its servers are upstreams, which gatehouse import and
-// gatehouse call work by way of the driver. The authorization scenarios want a
-// person to log in; TestAsOAuthClient runs them.
+// gatehouse call work by way of the driver.
 func TestAsClient(t *testing.T) {
-	driver := rig.Build(t, "./driver")
-	for _, revision := range revisions {
-		t.Run(revision, func(t *testing.T) {
-			found := map[string][]check{}
-			for _, scenario := range clientScenarios(t, revision) {
-				found[scenario] = runClient(t, driver, scenario, revision)
-			}
-			judge(t, "client", revision, found)
-		})
-	}
+	drive(t, "client", "./driver", 4, func(scenario string) bool { return !isLogin(scenario) })
 }
 
-func clientScenarios(t *testing.T, revision string) []string {
+// The same where its servers want us to log in: gatehouse login against the
+// suite's authorization server comes first.
+func TestAsOAuthClient(t *testing.T) { drive(t, "login", "./authdriver", 10, isLogin) }
+
+func isLogin(scenario string) bool { return strings.HasPrefix(scenario, "auth/") }
+
+// drive runs the scenarios that are wanted, at least so many.
+func drive(t *testing.T, mode, program string, least int, wanted func(scenario string) bool) {
 	t.Helper()
-	out, err := suite(t, nil, "list", "--client", "--spec-version", revision).Output()
-	if err != nil {
-		t.Fatalf("listing the scenarios: %v", err)
+	driver := rig.Build(t, program)
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			out, err := suite(t, nil, "list", "--client", "--spec-version", revision).Output()
+			if err != nil {
+				t.Fatalf("listing the scenarios: %v", err)
+			}
+			found := map[string][]check{}
+			for _, m := range regexp.MustCompile(`(?m)^  - (\S+)`).FindAllStringSubmatch(string(out), -1) {
+				if wanted(m[1]) {
+					found[m[1]] = runClient(t, driver, m[1], revision)
+				}
+			}
+			if len(found) < least {
+				t.Fatalf("the suite lists %d scenarios, fewer than %d:\n%s", len(found), least, out)
+			}
+			judge(t, mode, revision, found)
+		})
 	}
-	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^  - (\S+)`).FindAllStringSubmatch(string(out), -1) {
-		if !strings.HasPrefix(m[1], "auth/") {
-			names = append(names, m[1])
-		}
-	}
-	if len(names) < 4 {
-		t.Fatalf("the suite lists %q for %s:\n%s", names, revision, out)
-	}
-	return names
 }
 
 func runClient(t *testing.T, driver, scenario, revision string) []check {
