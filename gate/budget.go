@@ -73,16 +73,15 @@ func (b *budget) refund(c *Caller, t *Tool) {
 // order is the same for all, so nobody waits in a circle. release is to be
 // called once.
 func (b *budget) enter(ctx context.Context, c *Caller, t *Tool) (release func(), short *Refusal) {
-	ctx, cancel := context.WithTimeout(ctx, slotPatience)
-	defer cancel()
+	until := time.Now().Add(slotPatience)
 	b.mu.Lock()
 	caller, server := b.of(c, t)
 	caller.slots, server.slots = c.ConcurrentCalls, t.ServerConcurrentCalls
 	b.mu.Unlock()
-	if !b.occupy(ctx, caller) {
+	if !b.occupy(ctx, until, caller) {
 		return nil, noSlot(ctx, fmt.Sprintf("caller %q has %d calls running", c.Name, c.ConcurrentCalls))
 	}
-	if !b.occupy(ctx, server) {
+	if !b.occupy(ctx, until, server) {
 		b.leave(caller)
 		return nil, noSlot(ctx, fmt.Sprintf("server %q has %d calls running", t.Server, t.ServerConcurrentCalls))
 	}
@@ -98,7 +97,7 @@ func noSlot(ctx context.Context, detail string) *Refusal {
 
 // occupy takes a slot of m, waiting in a queue that is at most twice as long as
 // there are slots.
-func (b *budget) occupy(ctx context.Context, m *meter) bool {
+func (b *budget) occupy(ctx context.Context, until time.Time, m *meter) bool {
 	b.mu.Lock()
 	if m.free() && len(m.waiting) == 0 {
 		m.busy++
@@ -112,12 +111,15 @@ func (b *budget) occupy(ctx context.Context, m *meter) bool {
 	turn := make(chan struct{})
 	m.waiting = append(m.waiting, turn)
 	b.mu.Unlock()
+	patience := time.NewTimer(time.Until(until)) // only here: a call that need not wait needs none
+	defer patience.Stop()
 	select {
 	case <-turn:
 		return true
 	case <-ctx.Done():
-		return b.giveUp(m, turn)
+	case <-patience.C:
 	}
+	return b.giveUp(m, turn)
 }
 
 // giveUp leaves the queue, unless the slot came in the same moment.
