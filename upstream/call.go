@@ -101,7 +101,7 @@ func (w *work) do(era string) *fault {
 
 func (w *work) modern() *fault {
 	r := w.op.modernRequest("tools/call", w.params(), w.token)
-	r.Header["Mcp-Name"] = []string{headerValue(string(w.order.Tool.Remote))}
+	r.Header["Mcp-Name"] = []string{wire.EncodeHeaderValue(string(w.order.Tool.Remote))}
 	if err := setParamHeaders(r.Header, w.order.Tool.ParamHeaders, w.order.Arguments); err != nil {
 		return &fault{leg: "tools/call", reason: ReasonArgument, text: "tools/call was not sent: " + err.Error()}
 	}

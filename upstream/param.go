@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"encoding/base64"
 	"fmt"
 	"math"
 	"net/http"
@@ -10,38 +9,8 @@ import (
 
 	"gatehouse/gate"
 	"gatehouse/gate/rawjson"
+	"gatehouse/upstream/wire"
 )
-
-const (
-	encodedBegin = "=?base64?"
-	encodedEnd   = "?="
-)
-
-// headerValue writes text as a header value of revision 2026-07-28: as it is
-// where that survives, in the base64 form otherwise.
-func headerValue(text string) string {
-	if plain(text) {
-		return text
-	}
-	return encodedBegin + base64.StdEncoding.EncodeToString([]byte(text)) + encodedEnd
-}
-
-func plain(text string) bool {
-	if text == "" {
-		return true
-	}
-	if edge(text[0]) || edge(text[len(text)-1]) || strings.HasPrefix(text, encodedBegin) && strings.HasSuffix(text, encodedEnd) {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; c != '\t' && (c < 0x20 || c > 0x7e) {
-			return false
-		}
-	}
-	return true
-}
-
-func edge(c byte) bool { return c == ' ' || c == '\t' }
 
 // setParamHeaders adds Mcp-Param-<name> for every bound argument that is there.
 func setParamHeaders(h http.Header, bindings []gate.ParamHeader, arguments []byte) error {
@@ -55,7 +24,7 @@ func setParamHeaders(h http.Header, bindings []gate.ParamHeader, arguments []byt
 			return fmt.Errorf("argument %q: %w, so it cannot go into the header Mcp-Param-%s that the tool binds it to",
 				strings.Join(b.Path, "."), err, b.Name)
 		}
-		h.Set("Mcp-Param-"+b.Name, headerValue(text))
+		h.Set("Mcp-Param-"+b.Name, wire.EncodeHeaderValue(text))
 	}
 	return nil
 }

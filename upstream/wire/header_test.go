@@ -55,6 +55,9 @@ func TestEncodeHeaderValue(t *testing.T) {
 		"\x7f":          "=?base64?fw==?=",
 		"=?base64?eA?=": "=?base64?PT9iYXNlNjQ/ZUE/PQ==?=",
 		"=?base64??=":   "=?base64?PT9iYXNlNjQ/Pz0=?=",
+		"=?BASE64?eA?=": "=?BASE64?eA?=",
+		"\ta":           "=?base64?CWE=?=",
+		"a ":            "=?base64?YSA=?=",
 	} {
 		if got := EncodeHeaderValue(value); got != want {
 			t.Errorf("EncodeHeaderValue(%q) = %q, want %q", value, got, want)
