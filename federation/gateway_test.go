@@ -209,13 +209,17 @@ func TestSilenceIsNo(t *testing.T) {
 // TestWhoCannotBeAsked is C42 (a) and (c).
 func TestWhoCannotBeAsked(t *testing.T) {
 	r := newRig(t, recent, "", "")
+	const instead = `[approval] channel = \"client_then_console\" or \"console\"`
 	for _, capabilities := range []string{`{}`, `{"elicitation":{"url":{}}}`, `{"sampling":{}}`} {
 		x := r.modern("alice", "tools/call", echo, capabilities)
 		if x.code() != codeMissingCapability || x.status != http.StatusBadRequest || !strings.Contains(string(x.last()["error"]), `"requiredCapabilities":{"elicitation":{"form":{}}}`) {
 			t.Errorf("2026 %s: %d %s", capabilities, x.status, x.raw)
 		}
+		if !strings.Contains(x.raw, instead) {
+			t.Errorf("2026: what would help is not named: %s", x.raw)
+		}
 		c := r.connect("alice", "2025-11-25", capabilities)
-		if x := c.call(1, "mcp_up_echo", `{}`); x.verdict() != "refused" || string(x.result()["isError"]) != "true" {
+		if x := c.call(1, "mcp_up_echo", `{}`); x.verdict() != "refused" || string(x.result()["isError"]) != "true" || !strings.Contains(x.raw, instead) {
 			t.Errorf("2025 %s: %s", capabilities, x.raw)
 		}
 	}

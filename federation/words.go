@@ -25,7 +25,8 @@ func refusalText(inv *invocation, r *gate.Refusal) string {
 	case gate.BudgetSpent:
 		return recorded(fmt.Sprintf("%s: %s; try again in %s", name, r.Detail, r.RetryAfter.Round(time.Second)), r.Record)
 	case gate.ApprovalRequired:
-		return recorded(name+" needs a person's approval, and this client cannot be asked: it declares no form elicitation; use a client that does", r.Record)
+		return recorded(name+" needs a person's approval, and this client cannot be asked: it declares no form elicitation; "+
+			`use a client that does, or have the operator set [approval] channel = "client_then_console" or "console"`, r.Record)
 	case gate.ReasonDeclined, gate.ApprovalExpired, gate.ApproverUnavailable, gate.ApprovalInvalid, gate.CallerGone:
 		return recorded(name+" was not approved: "+r.Detail, r.Record)
 	case gate.LedgerUnavailable:

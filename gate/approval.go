@@ -56,7 +56,7 @@ func (g *Gate) ask(ctx context.Context, r *request) Ruling {
 	if !ok {
 		g.budget.refund(r.caller, r.Tool)
 		return g.refuse(ctx, r, Refusal{Reason: ApprovalRequired,
-			Detail: "a person has to approve this call, and this client does not show forms; use one that declares elicitation, or set [approval] channel to client_then_console"})
+			Detail: "a person has to approve this call, and this client does not show forms; use one that declares elicitation, or set [approval] channel = \"client_then_console\" or \"console\""})
 	}
 	if full := g.pending.reserve(r); full != nil {
 		g.budget.refund(r.caller, r.Tool)
