@@ -162,12 +162,20 @@ func (a *app) printReply(tool string, reply control.CallReply) error {
 			out = a.stderr
 		}
 		fmt.Fprintln(out, escape(resultText(reply.Result)))
-		fmt.Fprintf(a.stderr, "%s: %s (record %d)\n", tool, reply.Verdict, reply.Record)
+		fmt.Fprintf(a.stderr, "%s: %s%s\n", tool, reply.Verdict, onRecord(reply.Record))
 	}
 	if !good {
 		return errSilent
 	}
 	return nil
+}
+
+// onRecord names the entry to look up, if there is one.
+func onRecord(number uint64) string {
+	if number == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (record %d)", number)
 }
 
 // resultText is a tool's result for a person: its texts, a word for everything

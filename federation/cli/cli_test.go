@@ -195,3 +195,17 @@ func TestResultText(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyWhatIsOnRecordHasANumber(t *testing.T) {
+	for record, want := range map[uint64]string{0: "echo: refused\n", 7: "echo: refused (record 7)\n"} {
+		stderr := &bytes.Buffer{}
+		a := &app{stdout: io.Discard, stderr: stderr}
+		result := []byte(`{"content":[]}`)
+		if err := a.printReply("echo", control.CallReply{Result: result, Verdict: gate.Refused, Record: record}); err == nil {
+			t.Error("a refused call succeeds")
+		}
+		if got := stderr.String(); !strings.HasSuffix(got, want) {
+			t.Errorf("record %d: %q, want %q", record, got, want)
+		}
+	}
+}
