@@ -184,7 +184,7 @@ func (g *Gateway) perform(ctx context.Context, inv *invocation, set *settings, p
 	members := rawjson.Split(result.Raw) // checked on the wire
 	if server := set.config.Server(permit.Tool().Server); server != nil {
 		var cut bool
-		if members, cut = limitResult(members, server.ResultLimit); cut {
+		if members, cut = limitResult(members, server.ResultLimit, permit.Tool().Structured); cut {
 			outcome.Detail = "the result was cut to result_limit"
 		}
 	}

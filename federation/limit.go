@@ -2,6 +2,7 @@ package federation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,7 +14,11 @@ import (
 // is cut, anything else that does not fit is left out, and a note stands where
 // something is missing. It reports whether anything is. A result that fits
 // passes as the bytes it is.
-func limitResult(members []rawjson.Member, limit int64) ([]rawjson.Member, bool) {
+//
+// With promised, the tool has an output schema. No note can stand in for content
+// that has to conform to it, and clients let only an error come without: what a
+// model can still read is handed on as one.
+func limitResult(members []rawjson.Member, limit int64, promised bool) ([]rawjson.Member, bool) {
 	size := int64(0)
 	for i := range members {
 		size += int64(len(members[i].Value))
@@ -22,7 +27,8 @@ func limitResult(members []rawjson.Member, limit int64) ([]rawjson.Member, bool)
 		return members, false
 	}
 	l := limiter{left: limit, limit: limit}
-	out := make([]rawjson.Member, 0, len(members)+1)
+	out := make([]rawjson.Member, 0, len(members)+2)
+	broken := false
 	content := member("content", []byte("[]"))
 	for i := range members {
 		if m := &members[i]; m.Key == "content" {
@@ -35,10 +41,13 @@ func limitResult(members []rawjson.Member, limit int64) ([]rawjson.Member, bool)
 		case "isError", "resultType":
 			out = append(out, *m)
 		case "structuredContent":
-			if value, whole := l.structured(m.Value); whole {
+			switch note := l.structured(m.Value); {
+			case note == nil:
 				out = append(out, *m)
-			} else {
-				out = append(out, member(m.Key, value))
+			case promised:
+				broken = true
+			default:
+				out = append(out, member(m.Key, note))
 			}
 		default:
 			if l.takes(len(m.Value)) {
@@ -47,6 +56,11 @@ func limitResult(members []rawjson.Member, limit int64) ([]rawjson.Member, bool)
 				l.notes = append(l.notes, fmt.Sprintf("%q of %d bytes is left out", clipText(m.Key), len(m.Value)))
 			}
 		}
+	}
+	if broken {
+		out = slices.DeleteFunc(out, func(m rawjson.Member) bool { return m.Key == "isError" })
+		out = append(out, member("isError", []byte("true")))
+		l.notes = append(l.notes, "the call was made, and stands as an error because clients refuse its result without that content")
 	}
 	if len(l.notes) > 0 {
 		content.Value = before(textBlock(l.note(strings.Join(l.notes, "; "))), content.Value)
@@ -162,15 +176,15 @@ func boundary(text string, room int64) (at int) {
 	return len(text)
 }
 
-// structured returns structured content that fits, or the note in its place: an
-// object, since nothing else may stand there in every era.
-func (l *limiter) structured(raw []byte) (value []byte, whole bool) {
+// structured returns nil for structured content that fits, and else the note in
+// its place: an object, since nothing else may stand there in every era.
+func (l *limiter) structured(raw []byte) (note []byte) {
 	if l.takes(len(raw)) {
-		return raw, true
+		return nil
 	}
 	what := fmt.Sprintf("structured content of %d bytes is left out", len(raw))
 	l.notes = append(l.notes, what)
-	return append(rawjson.AppendString([]byte(`{"gatehouse/note":`), l.note(what)), '}'), false
+	return append(rawjson.AppendString([]byte(`{"gatehouse/note":`), l.note(what)), '}')
 }
 
 func textBlock(text string) []byte {

@@ -18,7 +18,7 @@ func limited(t testing.TB, result string, limit int64) (map[string]json.RawMessa
 	if err != nil {
 		t.Fatal(err)
 	}
-	members, cut := limitResult(members, limit)
+	members, cut := limitResult(members, limit, false)
 	out := []byte{'{'}
 	for i, m := range members {
 		if i > 0 {
@@ -144,6 +144,35 @@ func TestResultLimit(t *testing.T) {
 	for _, e := range r.entries(gate.KindOutcome, 2) {
 		if e.Verdict != gate.OK || !strings.Contains(e.Detail, "result_limit") || e.BytesIn < 5000 {
 			t.Errorf("on record: %+v", e)
+		}
+	}
+}
+
+// Clients hold structured content to a tool's output schema, and miss it where it
+// is absent, unless the result is an error.
+func TestResultLimitOfAToolWithAnOutputSchema(t *testing.T) {
+	r := newRig(t, recent, "requires_approval = false\nresult_limit = \"1KiB\"", "", func(r *rig) {
+		r.upstream.Tools[0].Definition = `{"name":"echo","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["n"]}}`
+	})
+	long := strings.Repeat("long ", 1000)
+	answer := ""
+	r.upstream.On("tools/call", func(x *upstreamtest.Exchange) { x.Result(answer) })
+	c := r.connect("alice", "2025-11-25", `{}`)
+	eras := map[string]func() told{
+		"2026": func() told { return r.modern("alice", "tools/call", echo, `{}`) },
+		"2025": func() told { return c.call(7, "mcp_up_echo", `{}`) },
+	}
+	for era, call := range eras {
+		answer = `{"content":[{"type":"text","text":"short"}],"structuredContent":{"n":"` + long + `"},"isError":false}`
+		x := call()
+		_, there := x.result()["structuredContent"]
+		if content := string(x.result()["content"]); there || string(x.result()["isError"]) != "true" || x.verdict() != "ok" ||
+			strings.Count(x.raw, `"isError"`) != 1 || !strings.Contains(content, "the call was made") || !strings.Contains(content, "short") {
+			t.Errorf("%s: structured content that does not fit: %s", era, x.raw)
+		}
+		answer = `{"structuredContent":{"n":1},"content":[{"type":"text","text":"short"},{"type":"image","data":"` + long + `","mimeType":"image/png"}]}`
+		if x := call(); string(x.result()["structuredContent"]) != `{"n":1}` || x.result()["isError"] != nil {
+			t.Errorf("%s: structured content that fits: %s", era, x.raw)
 		}
 	}
 }

@@ -128,6 +128,10 @@ type Tool struct {
 	// ParamHeaders are the schema's x-mcp-header bindings (MCP 2026-07-28, server/tools).
 	ParamHeaders []ParamHeader
 
+	// Structured says that the definition has an output schema, to which clients
+	// hold structured content unless the result is an error.
+	Structured bool
+
 	ServerCallsPerMinute  int // of all callers together, 0: no limit
 	ServerConcurrentCalls int // of all callers together, 0: no limit
 

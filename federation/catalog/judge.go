@@ -161,6 +161,7 @@ type prepared struct {
 	headers     []gate.ParamHeader
 	headerFault string // why its x-mcp-header bindings cannot be used
 	unportable  string
+	structured  bool // it has an output schema
 
 	// How it was last written, by dialect and era, so that a snapshot in which
 	// only another tool differs need not write it again.
@@ -187,6 +188,7 @@ func prepare(d *definition) *prepared {
 		}
 	}
 	_, p.unportable = portable(d.input)
+	p.structured = d.output != nil
 	return p
 }
 

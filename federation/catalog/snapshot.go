@@ -105,6 +105,7 @@ func newEntry(settings *ServerSettings, r *record, n localNaming) *entry {
 	}
 	if r.ready != nil {
 		t.Arguments, t.ParamHeaders, t.Unportable = r.ready.arguments, r.ready.headers, r.ready.unportable
+		t.Structured = r.ready.structured
 	}
 	return e
 }
