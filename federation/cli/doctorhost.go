@@ -90,6 +90,8 @@ func (d *doctor) ledger() {
 		return
 	case report.Bad != nil:
 		d.wrong(area, d.command("audit verify"), "the chain is broken: %s", report.Bad)
+	case report.Torn != nil:
+		d.note(area, "", "%s, the chain is whole; %s", entries(report.Entries), report.Torn)
 	default:
 		d.well(area, "%s, the chain is whole", entries(report.Entries))
 	}

@@ -68,6 +68,9 @@ func (a *app) verifyLedger(ctx context.Context, from evidence) error {
 
 func (a *app) printVerdict(report ledger.Report, copied string) {
 	a.printf("%s, %d to %d: the chain is whole\n", entries(report.Entries), report.First, report.Last)
+	if report.Torn != nil {
+		a.printf("%s\n", report.Torn)
+	}
 	if report.Signed > 0 {
 		a.printf("signed up to %d\n", report.Signed)
 	}

@@ -276,3 +276,53 @@ func TestHeadFromTheStart(t *testing.T) {
 		t.Errorf("the head is %q, %v", head, err)
 	}
 }
+
+// What a power cut left of a commit is told from damage before the next start,
+// which cuts it off.
+func TestTornEndIsNoDamage(t *testing.T) {
+	_, _, content := written(t, 9)
+	lines := bytes.SplitAfter(content, []byte("\n"))
+	start := len(bytes.Join(lines[:4], nil))
+	gap := func(from int) []byte {
+		torn := append(bytes.Clone(content), bytes.Repeat([]byte(" "), 4<<10)...)
+		copy(torn[from:from+512], bytes.Repeat([]byte(" "), 512))
+		return torn
+	}
+	edited := bytes.Replace(content, []byte("number 5"), []byte("NUMBER 5"), 1)
+	for name, test := range map[string]struct {
+		content      []byte
+		acknowledged int
+		torn, bad    bool
+	}{
+		"a gap in what was not acknowledged": {gap(start + 20), 4, true, false},
+		"nothing was acknowledged":           {gap(20), 0, true, false},
+		"a gap in what was acknowledged":     {gap(start + 20), 5, false, true},
+		"an edit after the head":             {edited, 4, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			overwrite(t, filepath.Join(dir, "00000000000000000001.jsonl"), test.content)
+			acknowledge(t, dir, content, test.acknowledged)
+			r := verify(t, dir)
+			if (r.Torn != nil) != test.torn || (r.Bad != nil) != test.bad {
+				t.Fatalf("torn %v, bad %v", r.Torn, r.Bad)
+			}
+			if !test.torn {
+				return
+			}
+			if r.Torn.Number != uint64(test.acknowledged)+1 || r.Last != uint64(test.acknowledged) {
+				t.Errorf("torn at %d after %d entries", r.Torn.Number, r.Last)
+			}
+			closeLedger(t, open(t, ledger.Options{Dir: dir}))
+			if r := verifyGood(t, dir); r.Torn != nil || r.Last != uint64(test.acknowledged) {
+				t.Errorf("after a start: torn %v, last %d", r.Torn, r.Last)
+			}
+			// Without the head nobody knows what was acknowledged.
+			overwrite(t, filepath.Join(dir, "00000000000000000001.jsonl"), test.content)
+			removeAll(t, filepath.Join(dir, "head"))
+			if r := verify(t, dir); r.Torn != nil || r.Bad == nil {
+				t.Errorf("without the head: torn %v, bad %v", r.Torn, r.Bad)
+			}
+		})
+	}
+}

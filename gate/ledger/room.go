@@ -13,6 +13,10 @@ import (
 // ledger is closed.
 const (
 	blank = ' '
+
+	// sector is the least that a disk writes as a whole: what a crash leaves out of
+	// a commit stays blank for at least as long. An edit leaves no such gap.
+	sector = 512
 	// roomBytes is how far a file is laid out ahead.
 	roomBytes = 1 << 20
 	// cramped is how long no room is tried for after there was none.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ type Report struct {
 	First     uint64   `json:"first"` // 0 when there is no entry
 	Last      uint64   `json:"last"`
 	Bad       *Fault   `json:"bad,omitempty"`    // nil: the chain is whole
+	Torn      *Fault   `json:"torn,omitempty"`   // what a crash left of entries that were never acknowledged; no damage
 	Signed    uint64   `json:"signed,omitempty"` // up to where a checkpoint is signed with a given key
 	Unsettled []uint64 `json:"unsettled"`        // intents without an outcome; of a running daemon, calls under way
 }
@@ -44,7 +46,8 @@ func Verify(dir string) (Report, error) { return Compare(dir, Evidence{}) }
 // Compare is Verify, and also holds the chain to what is known from elsewhere.
 func Compare(dir string, known Evidence) (Report, error) {
 	// The head is read first: entries that are acknowledged meanwhile are no loss.
-	v := verifier{head: readHead(dir), open: make(map[uint64]bool), vouched: make(map[head]uint64), evidence: known}
+	v := verifier{open: make(map[uint64]bool), vouched: make(map[head]uint64), evidence: known}
+	v.head, v.headed = findHead(dir)
 	if err := v.readCopy(); err != nil {
 		return Report{}, err
 	}
@@ -65,6 +68,7 @@ func Compare(dir string, known Evidence) (Report, error) {
 type verifier struct {
 	report  Report
 	head    head
+	headed  bool // without a head nothing is known to be unacknowledged
 	before  head // the entry before
 	removed head // what the first entry follows, when that is gone
 	origin  Fault
@@ -111,8 +115,21 @@ func (v *verifier) file(path string, last bool) error {
 		}
 		looks = 0
 		v.line++
+		if last && v.torn(line) {
+			return nil
+		}
 		v.entry(line)
 	}
+}
+
+// torn reports whether line is where a commit breaks off that was under way when
+// the machine stopped. Opening the ledger cuts it off with all that follows.
+func (v *verifier) torn(line []byte) bool {
+	if v.report.Bad != nil || !v.headed || v.before.number < v.head.number || intact(line) || !bytes.Contains(line, blanks[:sector]) {
+		return false
+	}
+	v.report.Torn = &Fault{v.before.number + 1, v.path, v.line, "was being written when the machine stopped, and was never acknowledged; the next start cuts it off"}
+	return true
 }
 
 func (v *verifier) entry(line []byte) {
