@@ -1,11 +1,13 @@
 package federation
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"reflect"
 	"sync/atomic"
 
+	"gatehouse/federation/caller"
 	"gatehouse/federation/config"
 	"gatehouse/upstream/wire"
 )
@@ -37,6 +39,21 @@ func (o *outbound) to(n config.Network) (*route, error) {
 		return nil, err
 	}
 	return &route{n, network, client}, nil
+}
+
+// AskIssuer asks the issuer of a configuration, which need not be in force,
+// whether callers and people can come by it.
+func AskIssuer(ctx context.Context, cfg *config.Config) error {
+	way, err := new(outbound).to(cfg.Network)
+	if err != nil {
+		return err
+	}
+	defer way.client.CloseIdleConnections()
+	directory, err := caller.New(nil, nil, caller.Options{OIDC: cfg.OIDC, Audience: caller.Resource(publicURL(cfg.Listen)), Client: way.client})
+	if err != nil {
+		return err
+	}
+	return directory.AskIssuer(ctx)
 }
 
 // use puts a route into force. Connections of the one before are not kept: the

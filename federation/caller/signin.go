@@ -81,6 +81,21 @@ func (d *Directory) SignsIn() (issuer string, yes bool) {
 	return d.issuer.settings.Issuer, true
 }
 
+// AskIssuer has the issuer describe itself, and holds that to what people who sign
+// in need. Without one there is nothing to ask. The error is ErrIssuer.
+func (d *Directory) AskIssuer(ctx context.Context) error {
+	if d.issuer == nil {
+		return nil
+	}
+	var err error
+	if _, yes := d.SignsIn(); yes {
+		_, _, err = d.issuer.pages(ctx, "")
+	} else {
+		_, err = d.issuer.discover(ctx)
+	}
+	return err
+}
+
 // BeginSignIn returns where a browser has to go to sign somebody in, and what it
 // has to keep for FinishSignIn. Redirect is where the issuer sends it back to.
 // The error is ErrIssuer.

@@ -18,9 +18,9 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what is wrong here, and the command that mends it",
 		Long: "Looks at everything that a gateway depends on: configuration, state, permissions,\n" +
-			"disk, clock, ledger, daemon, servers, credentials, tool names, callers. It reaches\n" +
-			"out to each server with a handshake and changes nothing. Exit code 1: something\n" +
-			"is wrong.",
+			"disk, clock, ledger, daemon, servers, credentials, tool names, issuer, callers. It\n" +
+			"reaches out to each server with a handshake, asks the issuer to describe itself,\n" +
+			"and changes nothing. Exit code 1: something is wrong.",
 		Args: nothing,
 		RunE: func(c *cobra.Command, _ []string) error { return a.doctor(c.Context()) },
 	}
@@ -97,6 +97,7 @@ func (d *doctor) examine(ctx context.Context) {
 	d.secrets(ctx)
 	d.servers(ctx)
 	d.names(ctx)
+	d.issuer(ctx)
 	d.callers()
 }
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
+	"gatehouse/federation"
 	"gatehouse/federation/config"
 	"gatehouse/federation/control"
 	"gatehouse/gate"
@@ -157,6 +159,29 @@ func (d *doctor) names(ctx context.Context) {
 
 // mostNames bounds how many names are listed.
 const mostNames = 5
+
+// issuer asks who vouches for callers, and for people who sign in to the console.
+func (d *doctor) issuer(ctx context.Context) {
+	const area = "issuer"
+	o := d.cfg.OIDC
+	if !o.Enabled() || o.JWKSURL != "" && !o.Console.Enabled() {
+		return // with jwks_url callers come without its description
+	}
+	ctx, cancel := context.WithTimeout(ctx, issuerTimeout)
+	defer cancel()
+	what := "[oidc]"
+	if o.Console.Enabled() {
+		what = "[oidc.console]"
+	}
+	if err := federation.AskIssuer(ctx, d.cfg); err != nil {
+		d.wrong(area, "edit "+what+" in "+d.cfg.Path, "%s", err)
+		return
+	}
+	d.well(area, "%s describes itself, as %s needs it", o.Issuer, what)
+}
+
+// issuerTimeout bounds what an issuer may take to describe itself.
+const issuerTimeout = 20 * time.Second
 
 // callers says who can come, and how their client is set up.
 func (d *doctor) callers() {
