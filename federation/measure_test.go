@@ -207,3 +207,17 @@ func BenchmarkMeasure(b *testing.B) {
 		r.g.metrics.Operation("tools/call", r.g.groupOf("mcp_up_echo"), gate.OK, time.Millisecond)
 	}
 }
+
+// A failed import has sent something too, and taken its time.
+func TestFailedImportsAreMeasured(t *testing.T) {
+	r := newRig(t, recent, "", "")
+	r.upstream.On("tools/list", func(x *upstreamtest.Exchange) { x.Error(http.StatusInternalServerError, -32603, "broken") })
+	if _, err := r.g.Import(context.Background(), "up", false); err == nil {
+		t.Fatal("imported")
+	}
+	r.wantSamples(
+		`mcp_client_operation_duration_seconds_count{mcp_method_name="tools/list",server="up",verdict="refused"} 1`,
+		`gatehouse_leg_duration_seconds_count{leg="page",server="up"} 2`,
+		`gatehouse_imports_total{result="refused",server="up"} 1`,
+	)
+}

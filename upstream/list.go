@@ -26,7 +26,7 @@ type Listing struct {
 }
 
 // List walks every page of a server's tools/list. It fails as a whole: a walk
-// that does not come to its end gives no tools.
+// that does not come to its end gives no tools, only the legs that it took.
 func (c *Client) List(ctx context.Context, id gate.ServerID) (Listing, error) {
 	var listing Listing
 	err := c.operate(ctx, id, credential.Discovery(), func(op *operation) *fault {
@@ -38,7 +38,7 @@ func (c *Client) List(ctx context.Context, id gate.ServerID) (Listing, error) {
 		return f
 	})
 	if err != nil {
-		return Listing{}, err
+		return Listing{Legs: listing.Legs}, err // what was sent was sent
 	}
 	return listing, nil
 }

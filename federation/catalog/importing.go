@@ -41,10 +41,10 @@ func (c *Catalog) Import(ctx context.Context, id gate.ServerID, list func(contex
 		return c.refuse(report, &RefusedError{Server: id, Reason: reason})
 	}
 	listing, err := list(ctx)
+	report.Pages, report.Era, report.Legs = listing.Pages, listing.Era, listing.Legs
 	if err != nil {
 		return c.refuse(report, refusalOf(id, err))
 	}
-	report.Pages, report.Era, report.Legs = listing.Pages, listing.Era, listing.Legs
 	if n := len(listing.Tools); n > maxTools {
 		return c.refuse(report, &RefusedError{Server: id, Reason: fmt.Sprintf("it lists %d tools, the limit is %d; nothing is cut off, so nothing was imported", n, maxTools)})
 	}
