@@ -135,7 +135,7 @@ func (g *Gateway) recognize(ctx context.Context, inv *invocation, set *settings)
 
 // call is what gate judges.
 func (inv *invocation) call() gate.Call {
-	return gate.Call{Tool: inv.name, Arguments: inv.arguments, State: inv.state, Answer: inv.answer, CanAsk: inv.canAsk,
+	return gate.Call{Tool: inv.name, Arguments: inv.arguments, State: inv.state, Answer: inv.answer, CanAsk: inv.canAsk, Final: inv.connection != nil,
 		Session: inv.session, SessionKey: inv.sessionKey, Request: inv.request, Trace: traceID(inv.traceParent)}
 }
 

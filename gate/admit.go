@@ -111,14 +111,18 @@ func (g *Gate) lapsed(r *request, yes consent) *Refusal {
 }
 
 // turnAway refuses a call that was good until it had to wait. Where it was only
-// told to come back, an approval stays good for another try; its call was charged
-// when asked. Otherwise an answer that is not on record yet is recorded as what
-// it was, a yes that nothing may be done with, and so used up.
+// told to come back, and can, an approval stays good for another try; its call was
+// charged when asked. Otherwise an answer that is not on record yet is recorded as
+// what it was, a yes that nothing may be done with, and so used up; one from the
+// console is on record, and its question is closed.
 func (g *Gate) turnAway(ctx context.Context, r *request, yes consent, refund func(), why Refusal) Ruling {
 	switch {
 	case yes.asked.question == 0:
 		refund()
-	case yes.answer != nil && why.Reason != BudgetSpent:
+	case yes.answer == nil && r.call.Final:
+		g.pending.remove(yes.asked.question)
+		refund()
+	case yes.answer != nil && (r.call.Final || why.Reason != BudgetSpent):
 		yes.answer.Verdict, yes.answer.Detail = Refused, "too late: "+clipText(why.Detail, detailLimit)
 		if err := g.write(ctx, yes.answer); err == nil {
 			g.pending.remove(yes.asked.question)

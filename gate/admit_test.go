@@ -128,3 +128,53 @@ func TestQueuedApprovals(t *testing.T) {
 		})
 	}
 }
+
+// Where nobody can come back for another try, a yes for which no slot came free
+// is settled at once, as the yes it was.
+func TestApprovalsOfCallersWhoCannotComeBack(t *testing.T) {
+	for _, final := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, func(o *gate.Options) { o.Now = nil })
+			h.change(func(t *gate.Tool) { t.ServerConcurrentCalls = 1 })
+			first, second := h.call(`{"first":1}`), h.call(`{}`)
+			slow := h.permitted(h.submit(answered(first, h.ask(first), accepted(approve))))
+			question := h.ask(second)
+			second = answered(second, question, accepted(approve))
+			second.Final = final
+			h.refused(h.submit(second), gate.BudgetSpent)
+			answer := h.ledger.Last(gate.KindAnswer)
+			if settled := answer.Approval == question.Number && answer.Reason == "approved" && answer.Verdict == gate.Refused; settled != final {
+				t.Errorf("final %v: the last answer on record is %+v", final, answer)
+			}
+			h.Settle(slow, gate.Outcome{})
+			if ruling := h.submit(second); (ruling.Permit != nil) == final {
+				t.Errorf("final %v: another try got %+v", final, ruling)
+			}
+		})
+	}
+}
+
+// A caller who leaves in the moment of the console's yes has spent nothing.
+func TestConsoleApprovalOfACallerWhoLeaves(t *testing.T) {
+	for _, final := range []bool{true, false} {
+		h := newHouse(t, console)
+		h.alice.CallsPerMinute = 1
+		call := h.call(`{}`)
+		call.Final = final
+		q := h.ask(call)
+		if err := h.decide(q.Number, gatetest.Admin("bob"), true); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		returning := call
+		returning.State = q.State
+		h.refused(h.Submit(ctx, h.tools, h.alice, returning), gate.CallerGone)
+		if ruling := h.submit(call); (ruling.Question != nil) != final {
+			t.Errorf("final %v: the next call got %+v", final, ruling)
+		}
+		if !final {
+			h.permitted(h.submit(returning))
+		}
+	}
+}

@@ -26,6 +26,7 @@ type Call struct {
 	State  string  // the sealed state the caller sent back, empty on a first call
 	Answer *Answer // what a person answered, nil when there is no answer
 	CanAsk bool    // this caller can be asked by form elicitation right now
+	Final  bool    // nobody can come back with State for another try
 
 	Session string // for the record: 16 hex digits of the session id's digest
 	Request string // for the record: the JSON-RPC id as JSON text
