@@ -144,6 +144,12 @@ func (g *Gateway) CredentialState(ctx context.Context, s *config.Server) string 
 	return g.credentials.State(ctx, s.Auth)
 }
 
+// CredentialEnds says when the login at a server ends that nothing can renew;
+// zero when there is no such end, or it is not known.
+func (g *Gateway) CredentialEnds(ctx context.Context, s *config.Server) time.Time {
+	return g.credentials.Ends(ctx, s.Auth)
+}
+
 // Shunned reports whether a server has refused our credential twice in a row.
 // What nobody asked for by name does not go there until the credential is
 // another one: a schedule must not lock an account.

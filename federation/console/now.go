@@ -5,13 +5,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/federation/control"
 	"gatehouse/gate"
+	"gatehouse/upstream/credential"
 )
 
 // leastDisk is how much room the record should have: below it the page warns.
 const leastDisk = 512 << 20
+
+// endsSoon is how long before its end somebody should see to a login.
+const endsSoon = 24 * time.Hour
 
 // An item is one thing that waits for somebody.
 type item struct {
@@ -49,7 +54,7 @@ func showNow(v *visit) error {
 	p.Items = append(gatewayItems(v, status), questionItems(approvals)...)
 	var atServers []item
 	for i := range servers {
-		atServers = append(atServers, serverItems(&servers[i])...)
+		atServers = append(atServers, serverItems(&servers[i], v.now())...)
 	}
 	slices.SortStableFunc(atServers, func(a, b item) int { return strings.Compare(a.Tone, b.Tone) }) // bad before warn
 	p.Items = append(p.Items, atServers...)
@@ -114,7 +119,7 @@ func questionItems(open []control.Approval) (items []item) {
 
 // serverItems are what waits at one server. A server that is switched off waits
 // for nothing.
-func serverItems(s *control.Server) (items []item) {
+func serverItems(s *control.Server, now time.Time) (items []item) {
 	if !s.Enabled {
 		return nil
 	}
@@ -134,6 +139,10 @@ func serverItems(s *control.Server) (items []item) {
 		add("warn", "never imported", "Its tools are not known yet.", card, "Import it")
 	case s.LastContact == nil:
 		add("warn", "never answered", "No reply of it was good since its tools were imported.", card, "Test the connection")
+	}
+	if ends := s.CredentialEnds; ends != nil && s.CredentialState == credential.StateOK && ends.Sub(now) < endsSoon {
+		items = append(items, item{Tone: "warn", Title: s.Name + ": the login ends in " + span(ends.Sub(now)),
+			Text: "The authorization server gave nothing to renew it with; calls fail from then on.", Run: "gatehouse login " + s.ID})
 	}
 	if s.ToolsWaiting > 0 {
 		add("warn", many(s.ToolsWaiting, "changed definition"), "What was agreed to is no longer what the server says; these are off until somebody has looked.",

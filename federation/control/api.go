@@ -80,6 +80,7 @@ type Server struct {
 	RequiresApproval bool       `json:"requires_approval"`
 	Auth             string     `json:"auth"`
 	CredentialState  string     `json:"credential_state"` // ok, expired, refused, login needed
+	CredentialEnds   *time.Time `json:"credential_ends"`  // of a login that nothing can renew
 	Era              string     `json:"era"`
 	LastContact      *time.Time `json:"last_contact"`
 	LastLatencyMS    *float64   `json:"last_latency_ms"`

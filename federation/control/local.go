@@ -89,6 +89,7 @@ func (l *Local) Servers(ctx context.Context) ([]Server, error) {
 		id := cfg.Servers[i].ID
 		s := l.server(&cfg.Servers[i], stored[id], tools[id])
 		s.CredentialState = l.g.CredentialState(ctx, &cfg.Servers[i])
+		s.CredentialEnds = moment(l.g.CredentialEnds(ctx, &cfg.Servers[i]))
 		out = append(out, s)
 	}
 	return out, nil

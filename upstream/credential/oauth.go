@@ -220,6 +220,19 @@ func (b *Broker) loginState(ctx context.Context, a Auth) string {
 	return StateOK
 }
 
+// Ends says when a login ends that nothing can renew. It is zero for every other
+// credential: nobody here knows when those end.
+func (b *Broker) Ends(ctx context.Context, a Auth) time.Time {
+	if a.Mode != OAuth {
+		return time.Time{}
+	}
+	l, err := b.loadLogin(ctx, a)
+	if err != nil || l.RefreshToken != "" {
+		return time.Time{}
+	}
+	return l.Expires
+}
+
 // isSpent reports whether the authorization server has said that the refresh
 // token of l is no good any more. Asking again would not change that, and some
 // servers take it for an attack.

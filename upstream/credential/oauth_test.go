@@ -112,6 +112,9 @@ func TestLogin(t *testing.T) {
 	if got := s.broker.State(t.Context(), a); got != StateOK {
 		t.Errorf("state %q after the login", got)
 	}
+	if ends := s.broker.Ends(t.Context(), a); !ends.IsZero() {
+		t.Errorf("a login that can be renewed ends at %s", ends)
+	}
 	// Renewed early; the rotated refresh token is kept, and serves after a restart.
 	s.clock.advance(time.Hour - 20*time.Second)
 	if renewed := bearerOf(t, session); renewed == token {
@@ -161,6 +164,9 @@ func TestLoginWithoutRefreshToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	bearerOf(t, open(t, NewBroker(s.broker.options), a, Discovery()))
+	if left := s.broker.Ends(t.Context(), a).Sub(s.broker.options.Now()); left < 55*time.Minute || left > time.Hour {
+		t.Errorf("the login ends in %s", left)
+	}
 	s.clock.advance(2 * time.Hour)
 	_, _, err := open(t, s.broker, a, Discovery()).Header(t.Context())
 	wantError(t, err, ReasonLoginNeeded)
