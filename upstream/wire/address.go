@@ -30,7 +30,6 @@ var blocks = []block{
 
 	{netip.MustParsePrefix("::1/128"), "loopback"},
 	{netip.MustParsePrefix("::ffff:0:0/96"), "an IPv4 address inside IPv6"},
-	{netip.MustParsePrefix("::/96"), "reserved"},
 	{netip.MustParsePrefix("64:ff9b::/96"), "an IPv4 address inside IPv6"},
 	{netip.MustParsePrefix("64:ff9b:1::/48"), "an IPv4 address inside IPv6"},
 	{netip.MustParsePrefix("2001::/32"), "an IPv4 address inside IPv6"},

@@ -136,6 +136,64 @@ func TestC51_SpecialAddresses(t *testing.T) {
 	}
 }
 
+// TestC51_AddressRanges looks at both ends of every range, and at what lies
+// directly before and after it.
+func TestC51_AddressRanges(t *testing.T) {
+	const inside = "an IPv4 address inside IPv6"
+	ranges := []struct{ first, last, what string }{
+		{"0.0.0.0", "0.255.255.255", "reserved"},
+		{"10.0.0.0", "10.255.255.255", "private"},
+		{"100.64.0.0", "100.127.255.255", "a carrier-grade NAT address"},
+		{"127.0.0.0", "127.255.255.255", "loopback"},
+		{"169.254.0.0", "169.254.255.255", "link-local"},
+		{"172.16.0.0", "172.31.255.255", "private"},
+		{"192.0.0.0", "192.0.0.255", "reserved"},
+		{"192.0.2.0", "192.0.2.255", "a documentation address"},
+		{"192.88.99.0", "192.88.99.255", "reserved"},
+		{"192.168.0.0", "192.168.255.255", "private"},
+		{"198.18.0.0", "198.19.255.255", "a benchmark address"},
+		{"198.51.100.0", "198.51.100.255", "a documentation address"},
+		{"203.0.113.0", "203.0.113.255", "a documentation address"},
+		{"224.0.0.0", "239.255.255.255", "multicast"},
+		{"240.0.0.0", "255.255.255.255", "reserved"},
+
+		// A narrower range comes before the one that it lies in.
+		{"::1", "::1", "loopback"},
+		{"::ffff:0.0.0.0", "::ffff:255.255.255.255", inside},
+		{"64:ff9b::", "64:ff9b::ffff:ffff", inside},
+		{"64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff", inside},
+		{"::", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"},
+		{"2001::", "2001:0:ffff:ffff:ffff:ffff:ffff:ffff", inside},
+		{"2001:2::", "2001:2:0:ffff:ffff:ffff:ffff:ffff", "a benchmark address"},
+		{"2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"},
+		{"2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "a documentation address"},
+		{"2002::", "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff", inside},
+		{"3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", "a documentation address"},
+		{"fc00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "unique-local"},
+		{"fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "link-local"},
+		{"fec0::", "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "private"},
+		{"ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "multicast"},
+		{"4000::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"},
+	}
+	want := func(a netip.Addr) string {
+		for _, r := range ranges {
+			first, last := netip.MustParseAddr(r.first), netip.MustParseAddr(r.last)
+			if a.BitLen() == first.BitLen() && a.Compare(first) >= 0 && a.Compare(last) <= 0 {
+				return r.what
+			}
+		}
+		return ""
+	}
+	for _, r := range ranges {
+		first, last := netip.MustParseAddr(r.first), netip.MustParseAddr(r.last)
+		for _, a := range []netip.Addr{first.Prev(), first, last, last.Next()} {
+			if got := special(a); a.IsValid() && got != want(a) {
+				t.Errorf("%s is %q, want %q", a, got, want(a))
+			}
+		}
+	}
+}
+
 func TestC51_EndpointRefusesAtOnce(t *testing.T) {
 	for _, o := range []EndpointOptions{
 		{URL: "http://tickets.example.org/", HTTPSOnly: true}, {URL: "http://localhost/"}, {URL: "http://a.localhost/"}, {URL: "http://10.0.0.1/"}, {URL: "file:///etc/passwd"},
