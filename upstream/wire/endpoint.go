@@ -189,7 +189,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Reply, error) {
 // returns the status of the answer, which means nothing to us. An error, always
 // an *Error, means that there was no answer.
 func (e *Endpoint) Delete(ctx context.Context, header http.Header, credential Credential) (int, error) {
-	x := &exchange{endpoint: e, ctx: ctx, request: &Request{Header: header, Credential: credential}}
+	x := &exchange{endpoint: e, ctx: ctx, request: &Request{Credential: credential}}
 	proof, err := x.prepare()
 	if err != nil {
 		return 0, err

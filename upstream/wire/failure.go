@@ -123,7 +123,7 @@ func malformed(err error) *Error {
 }
 
 func (x *exchange) tooLarge() *Error {
-	return &Error{Kind: TooLarge, cause: errTooLarge,
+	return &Error{Kind: TooLarge,
 		text: fmt.Sprintf("the reply is larger than the limit of %s (max_response)", size(x.endpoint.limit))}
 }
 

@@ -15,6 +15,7 @@ func TestRedirectTexts(t *testing.T) {
 	const begin = "HTTP 307 redirect, and redirects are not followed; "
 	for _, test := range []struct{ from, location, want string }{
 		{"http://a.example/mcp", "/mcp/", `set url = "http://a.example/mcp/"`},
+		{"http://a.example/mcp", "/a%2Fb", `set url = "http://a.example/a%2Fb"`},
 		{"http://a.example/mcp", "http://A.example:80/x?key=SECRET", `set url = "http://A.example:80/x"`},
 		{"https://a.example:443/mcp", "https://a.example/x#SECRET", `set url = "https://a.example/x"`},
 		{"http://a.example/mcp", "http://user:SECRET@a.example/x", `set url = "http://a.example/x"`},
@@ -87,7 +88,7 @@ func TestEndedTexts(t *testing.T) {
 func TestRetryAfterIsExact(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"1": time.Second, " 7 ": 7 * time.Second, "86400": 24 * time.Hour, "86401": 24 * time.Hour, "0": 0, "": 0,
+		"1": time.Second, " 7 ": 7 * time.Second, "86400": 24 * time.Hour, "86401": 24 * time.Hour, "0": 0, "": 0, "1x": 0,
 		"Thu, 01 Jan 2026 00:00:05 GMT": 5 * time.Second, "Thu, 01 Jan 2026 00:00:00 GMT": 0,
 		"Wed, 31 Dec 2025 23:59:59 GMT": 0, "Sat, 03 Jan 2026 00:00:00 GMT": 24 * time.Hour,
 	} {
@@ -98,7 +99,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 }
 
 func TestSizeTexts(t *testing.T) {
-	for n, want := range map[int64]string{2 << 20: "2097152 bytes, 2 MiB", 1 << 10: "1024 bytes, 1 KiB", 1000: "1000 bytes", 16<<20 + 1: "16777217 bytes"} {
+	for n, want := range map[int64]string{2 << 20: "2097152 bytes, 2 MiB", 1 << 20: "1048576 bytes, 1 MiB", 512 << 10: "524288 bytes, 512 KiB", 1 << 10: "1024 bytes, 1 KiB", 1000: "1000 bytes", 16<<20 + 1: "16777217 bytes"} {
 		if got := size(n); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

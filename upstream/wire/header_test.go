@@ -18,7 +18,7 @@ func TestCheckHeaderName(t *testing.T) {
 	}
 	bad := strings.Fields("Authorization AUTHORIZATION Host host Content-Length Cookie Connection Keep-Alive Proxy-Connection Proxy-Authorization " +
 		"Proxy-Authenticate TE Trailer Transfer-Encoding Upgrade Mcp-Session-Id mcp-name MCP-Protocol-Version Mcp- Content-Type Accept Accept-Encoding " +
-		"Content-Encoding Expect X:Y X(Y X/Y Ä X\x7f")
+		"Content-Encoding Expect X:Y X(Y X/Y X@Y X[Y X]Y X{Y X}Y Ä X\x7f")
 	for _, name := range append(bad, "", " X", "X ", "X\r\nY", "X\x00") {
 		if err := CheckHeaderName(name); err == nil {
 			t.Errorf("%q is accepted", name)
@@ -32,7 +32,7 @@ func TestCheckHeaderValue(t *testing.T) {
 			t.Errorf("%q: %v", value, err)
 		}
 	}
-	for _, value := range []string{"", "SECRET\r\nX: y", "SECRET\n", "SECRET\x00", "SECRET\x7f", "\x1bSECRET"} {
+	for _, value := range []string{"", "SECRET\r\nX: y", "SECRET\n", "SECRET\x00", "SECRET\x7f", "\x1bSECRET", "SECRET\x1f"} {
 		if err := CheckHeaderValue(value); err == nil || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%q: %v, want an error that does not quote it", value, err)
 		}
@@ -52,6 +52,8 @@ func TestEncodeHeaderValue(t *testing.T) {
 		"trailing\t":    "=?base64?dHJhaWxpbmcJ?=",
 		"größe":         "=?base64?Z3LDtsOfZQ==?=",
 		"a\nb":          "=?base64?YQpi?=",
+		"x":             "x",
+		"\x1f":          "=?base64?Hw==?=",
 		"\x7f":          "=?base64?fw==?=",
 		"=?base64?eA?=": "=?base64?PT9iYXNlNjQ/ZUE/PQ==?=",
 		"=?base64??=":   "=?base64?PT9iYXNlNjQ/Pz0=?=",
@@ -114,6 +116,8 @@ func TestClip(t *testing.T) {
 		"a\xffb":                         "a\ufffdb",
 		long:                             strings.Repeat("ä", 200),
 		strings.Repeat("a", 199) + "\nb": strings.Repeat("a", 199) + "b",
+		strings.Repeat("a", 198) + "\nb": strings.Repeat("a", 198) + " b",
+		strings.Repeat("a", 120) + "\nb": strings.Repeat("a", 120) + " b",
 		strings.Repeat("\n", 100000):     "",
 		"\U000E0041tag":                  "tag",
 	} {

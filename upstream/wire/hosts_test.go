@@ -51,6 +51,8 @@ func TestC51_CheckURL(t *testing.T) {
 		{"http://az-09_.example/", false, "http://az-09_.example/"},
 		{"http://example.cafe/", false, "http://example.cafe/"},
 		{"http://example.0xzz/", false, "http://example.0xzz/"},
+		{"http://example.0x1x/", false, "http://example.0x1x/"},
+		{"http://example.1x/", false, "http://example.1x/"},
 		{"http://" + strings.Repeat("abcdefgh.", 28) + "a/", false, "http://" + strings.Repeat("abcdefgh.", 28) + "a/"},
 		{"http://" + strings.Repeat("abcdefgh.", 28) + "ab/", false, ""},
 
@@ -260,6 +262,7 @@ func TestBadLists(t *testing.T) {
 	for _, o := range []NetworkOptions{
 		{PrivateHosts: []string{"http://127.0.0.1"}}, {PrivateHosts: []string{"127.1"}}, {PrivateHosts: []string{""}}, {PrivateHosts: []string{"*.example.org"}},
 		{AllowedHosts: []string{"*"}}, {AllowedHosts: []string{"a.*.org"}}, {AllowedHosts: []string{"exa mple"}},
+		{PrivateHosts: []string{"a/b"}}, {PrivateHosts: []string{"a`b"}}, {PrivateHosts: []string{"a{b"}},
 		{Proxy: "ftp://proxy:21"}, {Proxy: "proxy:3128"}, {Proxy: "http://"},
 	} {
 		if _, err := NewNetwork(o); err == nil {
@@ -454,6 +457,9 @@ func TestHTTPClientFollowsNoRedirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
+	if client.Timeout <= 0 {
+		t.Error("an exchange without a deadline may take for ever")
+	}
 	res, err := client.Post(s.url, "application/x-www-form-urlencoded", strings.NewReader("grant_type=x"))
 	if err != nil {
 		t.Fatal(err)
@@ -461,6 +467,9 @@ func TestHTTPClientFollowsNoRedirect(t *testing.T) {
 	res.Body.Close()
 	if res.StatusCode != http.StatusTemporaryRedirect || len(s.requests()) != 1 {
 		t.Errorf("status %d after %d requests, want the redirect itself after one", res.StatusCode, len(s.requests()))
+	}
+	if got := s.requests()[0].header.Values("Accept-Encoding"); len(got) != 0 {
+		t.Errorf("it asks for the encoding %q, and what is compressed has no size that could be bounded", got)
 	}
 }
 

@@ -260,13 +260,17 @@ func TestC06_RequestIDs(t *testing.T) {
 }
 
 func TestKindNames(t *testing.T) {
-	seen := map[string]bool{}
+	names := map[Kind]string{HostRefused: "host_refused", CredentialFailed: "credential_failed", Transport: "transport",
+		HTTPStatus: "http_status", Redirect: "redirect", RPCError: "rpc_error", Malformed: "malformed", TooLarge: "too_large",
+		ContentType: "content_type", InputRequired: "input_required", Deadline: "deadline", Cancelled: "cancelled"}
 	for k := HostRefused; k <= Cancelled; k++ {
 		name := k.String()
-		if name == "" || name == "none" || name == "unknown" || seen[name] {
-			t.Errorf("kind %d is called %q", k, name)
+		if want := names[k]; name != want {
+			t.Errorf("kind %d is called %q, want %q", k, name, want)
 		}
-		seen[name] = true
+	}
+	if got := Kind(0).String(); got != "none" {
+		t.Errorf("no kind is called %q", got)
 	}
 	if got := (Cancelled + 1).String(); got != "unknown" {
 		t.Errorf("a kind that is none is called %q", got)

@@ -28,7 +28,7 @@ func TestNetworkDefaults(t *testing.T) {
 		t.Errorf("the resolver is %v", n.resolver)
 	}
 	for raw, want := range map[string]string{
-		"http://proxy.example": "proxy.example:80", "https://proxy.example": "proxy.example:443", "socks5://proxy.example": "proxy.example:1080",
+		"http://proxy.example": "proxy.example:80", "https://proxy.example": "proxy.example:443", "socks5://proxy.example": "proxy.example:1080", "socks5h://proxy.example": "proxy.example:1080",
 		"http://proxy.example:3128": "proxy.example:3128", "http://[2001:db8::1]": "[2001:db8::1]:80",
 	} {
 		if n := network(t, NetworkOptions{Proxy: raw}); n.proxies != want {

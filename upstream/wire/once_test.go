@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -437,5 +439,136 @@ func TestHTTP2RoundTrip(t *testing.T) {
 	}
 	if protocol.Load() != "HTTP/2.0" {
 		t.Errorf("spoke %v", protocol.Load())
+	}
+}
+
+// What a server gets does not depend on the way that the message travels.
+func TestBothTripsSendTheSame(t *testing.T) {
+	certificate := newAuthority(t)
+	type request struct {
+		method, host, target, body string
+		header                     http.Header
+	}
+	send := func(secure, http2 bool) (got []request, protocol string) {
+		var mu sync.Mutex
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			id := "none"
+			if m := idPattern.FindStringSubmatch(string(body)); m != nil {
+				id = m[1]
+			}
+			r.Header.Del("Content-Length") // HTTP/2 has a field for it, HTTP/1.1 needs none here
+			mu.Lock()
+			got = append(got, request{r.Method, r.Host, r.RequestURI, strings.ReplaceAll(string(body), id, "ID"), r.Header.Clone()})
+			protocol = r.Proto
+			mu.Unlock()
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, response(id, "{}"))
+		}))
+		server.EnableHTTP2 = http2
+		if server.TLS = (&tls.Config{Certificates: []tls.Certificate{certificate.server}}); secure {
+			server.StartTLS()
+		} else {
+			server.Start()
+		}
+		defer server.Close()
+		e := endpoint(t, EndpointOptions{URL: server.URL + "/mcp?tenant=1", UserAgent: "gatehouse/1", TLS: TLSOptions{CAFile: certificate.file}})
+		defer e.CloseIdle()
+		header := http.Header{"X-Api-Key": {"inbound"}, "Mcp-Method": {"tools/call"}, "X-Two": {"a", "b"}}
+		proof := func(context.Context) (string, string, error) { return "x-api-key", "K", nil }
+		none := func(context.Context) (string, string, error) { return "", "", nil }
+		for _, credential := range []Credential{proof, none, nil} {
+			r := work()
+			r.Header, r.Credential = header, credential
+			if _, failure := do(t, e, r); failure != nil {
+				t.Fatal(failure)
+			}
+		}
+		if _, err := e.Delete(t.Context(), header, proof); err != nil {
+			t.Fatal(err)
+		}
+		if header.Get("X-Api-Key") != "inbound" || len(header) != 3 {
+			t.Errorf("the caller's header was written to: %v", header)
+		}
+		server.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range got {
+			if got[i].host != server.Listener.Addr().String() {
+				t.Errorf("%s names the host %q", got[i].method, got[i].host)
+			}
+			got[i].host = ""
+		}
+		return got, protocol
+	}
+	plain, _ := send(false, false)
+	if len(plain) != 4 || plain[0].method != "POST" || plain[3].method != "DELETE" || plain[0].target != "/mcp?tenant=1" ||
+		!reflect.DeepEqual(plain[0].header, http.Header{"Accept": {acceptedMedia}, "Accept-Encoding": {"identity"}, "Content-Type": {jsonBody},
+			"User-Agent": {"gatehouse/1"}, "X-Api-Key": {"K"}, "Mcp-Method": {"tools/call"}, "X-Two": {"a", "b"}}) {
+		t.Fatalf("over plain HTTP it gets %+v", plain)
+	}
+	for _, http2 := range []bool{false, true} {
+		got, protocol := send(true, http2)
+		if want := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[http2]; protocol != want {
+			t.Errorf("spoke %s, want %s", protocol, want)
+		}
+		if !reflect.DeepEqual(got, plain) {
+			t.Errorf("over %s it gets\n%+v\nand over plain HTTP\n%+v", protocol, got, plain)
+		}
+	}
+}
+
+// The bounds and verdicts of a plain connection hold over TLS.
+func TestSharedTripFails(t *testing.T) {
+	certificate := newAuthority(t)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(sent), "tools/list") {
+			w.Header().Set("X-Large", strings.Repeat("a", 80<<10))
+			io.WriteString(w, response(idPattern.FindStringSubmatch(string(sent))[1], "{}"))
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Close()
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate.server}}
+	server.StartTLS()
+	defer server.Close()
+	e := endpoint(t, EndpointOptions{URL: server.URL, TLS: TLSOptions{CAFile: certificate.file}})
+	defer e.CloseIdle()
+	for _, r := range []Request{{Method: "initialize"}, work(), {Method: "tools/list"}} {
+		_, failure := do(t, e, r)
+		wantKind(t, failure, Transport)
+		if !failure.Wrote {
+			t.Errorf("%s was read by the server and counts as never sent", r.Method)
+		}
+	}
+	_, err := e.Delete(t.Context(), nil, nil)
+	if failure := (*Error)(nil); !errors.As(err, &failure) || failure.Kind != Transport {
+		t.Errorf("DELETE: got %v, want a transport error", err)
+	}
+}
+
+// A cancellation names the request by the id that it had.
+func TestCancelledRequestIsNamed(t *testing.T) {
+	got := make(chan string, 1)
+	s := serveBytes(t, func(w net.Conn, _ int, r sent) bool { got <- r.id; untilClosed(w); return false })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan *Error)
+	go func() { // ends with the cancellation
+		_, failure := doIn(t, ctx, endpoint(t, EndpointOptions{URL: s.url}), work())
+		done <- failure
+	}()
+	id := <-got
+	cancel()
+	failure := <-done
+	wantKind(t, failure, Cancelled)
+	if failure.ID != id || id == "" {
+		t.Errorf("the error names %q, the request was %q", failure.ID, id)
 	}
 }

@@ -60,6 +60,7 @@ func TestPlain_NothingIsTakenForAnotherAnswer(t *testing.T) {
 		"100 and 103 first":    {answer: func(id string) string { return "HTTP/1.1 100 \r\n\r\nHTTP/1.1 103 \r\nLink: x\r\n\r\n" + whole(id) }, warm: true},
 		"five interim":         {answer: func(id string) string { return strings.Repeat("HTTP/1.1 102 \r\n\r\n", 5) + whole(id) }, warm: true},
 		"six interim":          {answer: func(id string) string { return strings.Repeat("HTTP/1.1 102 \r\n\r\n", 6) + whole(id) }, fails: true},
+		"101 and no more":      {answer: func(string) string { return "HTTP/1.1 101 \r\nUpgrade: x\r\n\r\n" }, fails: true},
 		"101":                  {answer: func(id string) string { return "HTTP/1.1 101 \r\nUpgrade: x\r\n\r\n" + whole(id) }, fails: true},
 		"a status under 100":   {answer: func(id string) string { return "HTTP/1.1 099 \r\nContent-Length: 0\r\n\r\n" + whole(id) }, fails: true},
 		"204 with a body":      {answer: func(id string) string { return "HTTP/1.1 204 \r\nContent-Length: 500\r\n\r\n" + whole(id) }, fails: true},
@@ -183,12 +184,66 @@ func TestPlain_InjectedFields(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"Content-Length", "Transfer-Encoding", "Host", "Connection", "Trailer"} {
+	for _, name := range []string{"Content-Length", "Transfer-Encoding", "Host", "Connection", "Trailer",
+		"Upgrade", "Te", "User-Agent", "Accept", "Accept-Encoding", "Content-Type"} {
 		r := work()
 		r.Header = http.Header{name: {"1"}}
 		_, failure := do(t, e, r)
 		if failure == nil || failure.Wrote || len(s.requests()) != 0 {
-			t.Errorf("%s: %v after %d requests; it would change where a message ends", name, failure, len(s.requests()))
+			t.Errorf("%s: %v after %d requests; it is set by the connection itself", name, failure, len(s.requests()))
+		}
+	}
+}
+
+// A trip that has ended leaves its connection alone, and one that was cut does
+// not give it back.
+func TestPlain_CutBeforeAndAfterTheEnd(t *testing.T) {
+	s := serveBytes(t, func(w net.Conn, _ int, r sent) bool { respond(w, "200 OK", "", response(r.id, "{}")); return true })
+	p := endpoint(t, EndpointOptions{URL: s.url}).plain
+	begin := func() *plainTrip {
+		trip := &plainTrip{pool: p}
+		body := [][]byte{[]byte(`{"jsonrpc":"2.0","id":"1","method":"ping"}`)}
+		res, err := trip.send(t.Context(), &outgoing{body: body, size: sizeOf(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			t.Fatal(err)
+		}
+		return trip
+	}
+	idle := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.idle)
+	}
+	trip := begin()
+	trip.cut()
+	trip.end()
+	if n := idle(); n != 0 {
+		t.Errorf("%d connections are kept after a cut, want none", n)
+	}
+	trip = begin()
+	trip.end()
+	trip.cut()
+	if n := idle(); n != 1 {
+		t.Fatalf("%d connections are kept, want the one that was used", n)
+	}
+	begin().end() // on a connection that a late cut must not have reached
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns != 2 {
+		t.Errorf("%d connections were made, want 2", s.conns)
+	}
+}
+
+// The port is that of the scheme where the url names none. Nothing is dialed.
+func TestPlain_Port(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for url, want := range map[string]string{"http://127.0.0.1/mcp": "127.0.0.1:80", "http://127.0.0.1:8080/mcp": "127.0.0.1:8080"} {
+		if _, err := endpoint(t, EndpointOptions{URL: url}).plain.dial(ctx); err == nil || !strings.Contains(err.Error(), " "+want+":") {
+			t.Errorf("%s: %v, want a dial of %s", url, err, want)
 		}
 	}
 }
