@@ -59,14 +59,23 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 		upstream.Server{ID: "good", URL: play(t, s)},
 		upstream.Server{ID: "metadata", URL: "http://169.254.169.254/latest"},
 		upstream.Server{ID: "scheme", URL: "ftp://files.example.org/"},
+		upstream.Server{ID: "plain", URL: "http://tickets.example.org/mcp", Auth: credential.Auth{Mode: credential.ClientCredentials}},
 		upstream.Server{ID: "ca", URL: "https://tickets.example.org/mcp", TLS: wire.TLSOptions{CAFile: "/does/not/exist.pem"}})
 	if _, err := c.Test(t.Context(), "good"); err != nil {
 		t.Error(err)
 	}
-	for _, id := range []gate.ServerID{"metadata", "scheme", "ca", "unknown"} {
+	for id, want := range map[gate.ServerID]string{"metadata": "169.254.169.254", "scheme": `the scheme "ftp"`, "plain": "must be reached over https",
+		"ca": "ca_file", "unknown": "no such server"} {
 		_, err := c.Test(t.Context(), id)
-		if failed := failure(t, err); failed.Server != id || !strings.Contains(err.Error(), string(id)) {
+		if failed := failure(t, err); failed.Server != id || !strings.Contains(err.Error(), string(id)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", id, err)
+		}
+		reason := upstream.ReasonUnusable
+		if id == "unknown" {
+			reason = upstream.ReasonUnknownServer
+		}
+		if failed := failure(t, err); failed.Reason != reason {
+			t.Errorf("%s: reason %q", id, failed.Reason)
 		}
 	}
 }

@@ -49,6 +49,13 @@ func TestDelegatedOutcomeNamesWhom(t *testing.T) {
 	if o := result.Outcome; o.Subject != "ada" || o.Audience != "mcp-api" {
 		t.Errorf("subject %q, audience %q", o.Subject, o.Audience)
 	}
+	_, other := modernServer(t, 10*time.Second)
+	if result, err = call(t, other, "demo", "echo", "ada", upstream.CallOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if o := result.Outcome; o.Subject != "" || o.Audience != "" {
+		t.Errorf("a call in nobody's name has subject %q, audience %q", o.Subject, o.Audience)
+	}
 }
 
 func TestArgumentThatFitsNoHeader(t *testing.T) {
@@ -85,6 +92,95 @@ func TestTraceState(t *testing.T) {
 	r, _ := s.Last("tools/call")
 	if r.Header.Get("Tracestate") != o.TraceState || string(r.Meta("tracestate")) != `"a=1,b=2"` {
 		t.Errorf("header %q, _meta %s", r.Header.Get("Tracestate"), r.Meta("tracestate"))
+	}
+}
+
+// Every leg of a call of the 2025 era carries the trace, and the call its _meta.
+func TestTraceOfTheOlderEra(t *testing.T) {
+	s, c := legacyServer(t, 10*time.Second)
+	o := upstream.CallOptions{TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", TraceState: "a=1,b=2"}
+	if _, err := call(t, c, "demo", "echo", "ada", o); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"initialize", "notifications/initialized", "tools/call"} {
+		r, ok := s.Last(method)
+		if !ok || r.Header.Get("Traceparent") != o.TraceParent || r.Header.Get("Tracestate") != o.TraceState {
+			t.Errorf("%s: traceparent %q, tracestate %q", method, r.Header.Get("Traceparent"), r.Header.Get("Tracestate"))
+		}
+	}
+	r, _ := s.Last("tools/call")
+	if string(r.Meta("traceparent")) != `"`+o.TraceParent+`"` || string(r.Meta("tracestate")) != `"a=1,b=2"` || r.Meta("progressToken") != nil {
+		t.Errorf("_meta says traceparent %s, tracestate %s, progressToken %s", r.Meta("traceparent"), r.Meta("tracestate"), r.Meta("progressToken"))
+	}
+}
+
+// TestRememberedEraThatIsWrong starts on a store that holds the era of before
+// the server was replaced.
+func TestRememberedEraThatIsWrong(t *testing.T) {
+	for remembered, modern := range map[string]bool{upstream.Legacy: true, upstream.Modern: false} {
+		s := upstreamtest.New(upstreamtest.Profile{Modern: modern})
+		st := &store{eras: map[gate.ServerID]string{"demo": remembered}}
+		c := newClient(t, st, nil, upstream.Server{ID: "demo", URL: play(t, s)})
+		if _, err := c.List(t.Context(), "demo"); err != nil {
+			t.Errorf("%s is remembered: %v after %q", remembered, err, s.Methods())
+		}
+		if era, _ := st.Era("demo"); era == remembered || s.Count("server/discover") != 1 {
+			t.Errorf("era %q after %q", era, s.Methods())
+		}
+	}
+}
+
+// A call goes to the servers of the moment it was judged in.
+func TestCallOfAnEarlierFleet(t *testing.T) {
+	s := upstreamtest.New(upstreamtest.Profile{Modern: true})
+	c := newClient(t, &store{}, nil, upstream.Server{ID: "demo", URL: play(t, s), Protocol: upstream.Modern})
+	fleet := c.Fleet()
+	if err := c.Configure(nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(t, c, "demo", "echo", "ada", upstream.CallOptions{Fleet: &fleet}); err != nil {
+		t.Errorf("with the servers of before: %v", err)
+	}
+	_, err := call(t, c, "demo", "echo", "ada", upstream.CallOptions{})
+	failed := failure(t, err)
+	if failed.Reason != upstream.ReasonUnknownServer {
+		t.Errorf("with those of now: %v", err)
+	}
+	if o := failed.Outcome; o.Verdict != gate.NotSent || o.Reason != failed.Reason || o.Detail != err.Error() {
+		t.Errorf("the outcome is %+v", o)
+	}
+}
+
+// Another host gate is another way to a server: what it does not allow is not
+// reached over a connection of before.
+func TestReloadWithANarrowerGate(t *testing.T) {
+	s := upstreamtest.New(upstreamtest.Profile{Modern: true})
+	server := upstream.Server{ID: "demo", URL: play(t, s), Protocol: upstream.Modern}
+	c := newClient(t, &store{}, nil, server)
+	if _, err := c.Test(t.Context(), "demo"); err != nil {
+		t.Fatal(err)
+	}
+	sent := len(s.Requests())
+	narrow, err := wire.NewNetwork(wire.NetworkOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Network = narrow
+	if err := c.Configure([]upstream.Server{server}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Test(t.Context(), "demo"); err == nil || len(s.Requests()) != sent {
+		t.Errorf("got %v, %d requests more", err, len(s.Requests())-sent)
+	}
+}
+
+func TestUserAgent(t *testing.T) {
+	s, c := modernServer(t, 10*time.Second)
+	if _, err := c.Test(t.Context(), "demo"); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := s.Last("server/discover"); r.Header.Get("User-Agent") != "gatehouse/test" {
+		t.Errorf("the client calls itself %q", r.Header.Get("User-Agent"))
 	}
 }
 

@@ -3,6 +3,7 @@ package upstream
 import (
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 
 	"gatehouse/gate"
@@ -41,13 +42,34 @@ func TestParamHeaders(t *testing.T) {
 }
 
 func TestTraceThatIsNoHeader(t *testing.T) {
-	for _, parent := range []string{"a\nb", "ü", ""} {
+	for _, parent := range []string{"a\nb", "ü", "", "a\x1f", "a\x7f", strings.Repeat("a", maxTraceState+1)} {
 		if got := newTrace(parent, "x=1"); got != (trace{}) {
 			t.Errorf("newTrace(%q) = %+v", parent, got)
 		}
 	}
+	longest := strings.Repeat("a", maxTraceState-2) + " ~"
+	if got := newTrace(longest, longest); got != (trace{longest, longest}) {
+		t.Errorf("what just fits gives %+v", got)
+	}
+	if got := newTrace("00-a-b-01", longest+"a"); got != (trace{parent: "00-a-b-01"}) {
+		t.Errorf("a tracestate that is too long gives %+v", got)
+	}
 	if got := newTrace("00-a-b-01", "a\x00"); got != (trace{parent: "00-a-b-01"}) {
 		t.Errorf("a bad tracestate gives %+v", got)
+	}
+}
+
+func TestSessionID(t *testing.T) {
+	op := &operation{}
+	for id, ok := range map[string]bool{"!": true, "~": true, "a-1": true, strings.Repeat("a", 512): true, strings.Repeat("a", 513): false,
+		" ": false, "a b": false, "a\t": false, "\x7f": false, "ü": false} {
+		got, f := op.sessionID(http.Header{sessionHeader: {id}})
+		if (f == nil) != ok || ok && got != id {
+			t.Errorf("%.20q: got %.20q, %+v", id, got, f)
+		}
+	}
+	if id, f := op.sessionID(http.Header{sessionHeader: {"a", "a"}}); f == nil {
+		t.Errorf("two ids are taken for %q", id)
 	}
 }
 

@@ -503,6 +503,10 @@ func TestBothTripsSendTheSame(t *testing.T) {
 			"User-Agent": {"gatehouse/1"}, "X-Api-Key": {"K"}, "Mcp-Method": {"tools/call"}, "X-Two": {"a", "b"}}) {
 		t.Fatalf("over plain HTTP it gets %+v", plain)
 	}
+	if want := (http.Header{"Accept-Encoding": {"identity"}, "User-Agent": {"gatehouse/1"}, "X-Api-Key": {"K"}, "Mcp-Method": {"tools/call"},
+		"X-Two": {"a", "b"}}); !reflect.DeepEqual(plain[3].header, want) || plain[3].body != "" {
+		t.Errorf("the DELETE over plain HTTP is %+v", plain[3])
+	}
 	for _, http2 := range []bool{false, true} {
 		got, protocol := send(true, http2)
 		if want := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[http2]; protocol != want {
