@@ -12,11 +12,10 @@ import (
 // A HostError says why the host gate refuses an url or an address. It never
 // holds an url's userinfo or query.
 type HostError struct {
-	Host    string     // as the gate understood it, empty when it understood none
-	Address netip.Addr // the address that is refused, when it is about one
-	Reason  string
-	List    string // the list under [network] that would allow it, empty when none can
-	Line    string // the line that the configuration would need
+	Host   string // as the gate understood it, empty when it understood none
+	Reason string
+	List   string // the list under [network] that would allow it, empty when none can
+	Line   string // the line that the configuration would need
 }
 
 // Error names the rule and, when a list decides, the list and the line to add.
@@ -77,7 +76,7 @@ func (r *hostRules) admit(host string) error {
 			return err
 		}
 	} else if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return r.refusePrivate(host, netip.Addr{}, "is loopback")
+		return r.refusePrivate(host, "is loopback")
 	}
 	if r.allowed == nil || r.allowed[host] {
 		return nil
@@ -98,13 +97,13 @@ func (r *hostRules) address(host string, a netip.Addr) error {
 		return nil
 	}
 	if a.String() == host {
-		return r.refusePrivate(host, a, "is "+what)
+		return r.refusePrivate(host, "is "+what)
 	}
-	return r.refusePrivate(host, a, fmt.Sprintf("has the address %s, which is %s", a, what))
+	return r.refusePrivate(host, fmt.Sprintf("has the address %s, which is %s", a, what))
 }
 
-func (r *hostRules) refusePrivate(host string, a netip.Addr, reason string) error {
-	return &HostError{Host: host, Address: a, Reason: reason, List: "private_hosts",
+func (r *hostRules) refusePrivate(host, reason string) error {
+	return &HostError{Host: host, Reason: reason, List: "private_hosts",
 		Line: line("private_hosts", r.privates, host)}
 }
 
