@@ -221,7 +221,7 @@ func (x *exchange) prepare() (credential field, err error) {
 		err = CheckHeaderValue(credential.value)
 	}
 	if err != nil {
-		if x.ctx.Err() != nil {
+		if x.over() {
 			return field{}, x.failed(x.ctx.Err())
 		}
 		return field{}, &Error{Kind: CredentialFailed, text: "credential: " + err.Error(), cause: err}

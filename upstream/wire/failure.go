@@ -22,12 +22,21 @@ func (x *exchange) failed(err error) *Error {
 	switch {
 	case errors.As(err, &refused):
 		e.Kind, e.text = HostRefused, refused.Error()
-	case x.ctx.Err() != nil:
+	case x.over():
 		x.ended(e)
 	default:
 		e.text = "connection failed: " + transportText(err)
 	}
 	return e
+}
+
+// over reports whether the caller's context has ended. A dial keeps the deadline by
+// a timer of its own, and may give up a moment before the context says why.
+func (x *exchange) over() bool {
+	if deadline, ok := x.ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-x.ctx.Done()
+	}
+	return x.ctx.Err() != nil
 }
 
 // ended makes e say that the caller's context is over.

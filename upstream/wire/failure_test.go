@@ -126,3 +126,22 @@ func TestErrorsAreOneLine(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A lateContext has a deadline that is over, and says so only a moment later, as
+// one does whose timer is held up.
+type lateContext struct{ context.Context }
+
+func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
+
+// A dial that gives up by its own timer, before the context has noticed that the
+// time is over, is a deadline all the same.
+func TestDialKeepsTheDeadlineToo(t *testing.T) {
+	slow, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	e := endpoint(t, EndpointOptions{URL: "http://127.0.0.1:9/mcp"})
+	_, failure := doIn(t, lateContext{slow}, e, Request{Method: "initialize"})
+	wantKind(t, failure, Deadline)
+	if failure.Wrote {
+		t.Error("nothing was dialed, and something was written")
+	}
+}

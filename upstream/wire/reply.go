@@ -218,7 +218,7 @@ func (x *exchange) broken(err error, unanswered string) *Error {
 	}
 	e := &Error{Kind: Transport, cause: err, Unanswered: unanswered,
 		text: "connection failed in the reply: " + transportText(err)}
-	if x.ctx.Err() != nil {
+	if x.over() {
 		x.ended(e)
 	}
 	return e
