@@ -60,11 +60,11 @@ func (m *machine) exhausted(a *attempt) {
 	met, verdict := u.disarm(), one.verdict()
 	said := string(one.member("result", "content"))
 	m.note("%s after %s, met %d times: %s", verdict, took, met, said)
-	if verdict == "ok" {
-		if met > 1 || t.leg != "" && met > 0 {
-			m.broke(5, "a budget of %s was not kept: ok after %s", budget, took)
-		}
-		return
+	switch {
+	case verdict == "ok" && (met > 1 || t.leg != "" && met > 0):
+		m.broke(5, "a budget of %s was not kept: ok after %s", budget, took)
+	case verdict == "ok", verdict == "upstream_error":
+		return // the leg did not come, or the server had forgotten a session or its era
 	}
 	for _, part := range []string{"our limit of 100ms is spent", fmt.Sprintf(`server \"%s\"`, a.at.id), " was cut short"} {
 		if !strings.Contains(said, part) && !(part == " was cut short" && strings.Contains(said, " was not sent")) {

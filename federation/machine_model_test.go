@@ -1,6 +1,7 @@
 package federation_test
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -59,7 +60,7 @@ type known struct {
 
 var (
 	classes  = []string{"public_content", "editor_content", "source_code", "internal_configuration", "system_diagnostics", "secret_adjacent"}
-	ceilings = map[string]string{"": "editor_content", "external_global": "editor_content", "external_eu": "internal_configuration",
+	ceilings = map[string]string{"external_global": "editor_content", "external_eu": "internal_configuration",
 		"private_hosted": "system_diagnostics", "local": "secret_adjacent"}
 	zones    = []string{"", "external_global", "external_eu", "private_hosted", "local", "local", "local"}
 	remotes  = []string{"alpha", "beta", "gamma", "delta"}
@@ -78,7 +79,7 @@ func reason(p *person, at *place, remote string) string {
 		return "requires_admin"
 	case p.groups != nil && !slices.Contains(p.groups, "mcp_"+at.id):
 		return "configuration_group"
-	case slices.Index(classes, at.class) > slices.Index(classes, ceilings[p.zone]):
+	case slices.Index(classes, at.class) > slices.Index(classes, ceilings[p.inZone()]):
 		return "trust_zone"
 	}
 	return ""
@@ -123,7 +124,11 @@ type attempt struct {
 	elicits   bool
 	nonce     string
 	arguments string
+	cutOff    bool // its upstream closes a connection behind an answer before the work
 }
+
+// inZone is where p's results travel; what is not said is the least trusted zone.
+func (p *person) inZone() string { return cmp.Or(p.zone, "external_global") }
 
 func (a *attempt) tool() string { return toolName(a.at, a.remote) }
 
@@ -153,7 +158,7 @@ type asking struct {
 // stands reports whether a yes to q lets the call go now, if it is the first answer.
 func (m *machine) stands(q *asking) bool {
 	return reason(q.who, q.at, q.remote) == "" && q.at.known[q.remote].version == q.version && q.at.class == q.class &&
-		q.who.zone == q.zone && m.now().Before(q.until) && !q.used
+		q.who.inZone() == q.zone && m.now().Before(q.until) && !q.used
 }
 
 // channel is where an attempt's question goes, "" when nobody can be asked.

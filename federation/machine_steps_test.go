@@ -185,6 +185,7 @@ func (m *machine) finished(a *attempt, one message, want string) {
 	case answer == "lost" && told == "outcome_unknown":
 		m.count("lost")
 	case answer == "" && (told == "not_sent" || told == "cancelled"):
+	case answer == "" && told == "outcome_unknown" && a.cutOff: // what was written, nobody has read
 	case answer == "lost" && told == "ok":
 		m.broke(8, "a reply that was none is believed: %s", one)
 	default:
@@ -197,7 +198,7 @@ func (m *machine) finished(a *attempt, one message, want string) {
 
 // ask makes a call that a person has to agree to.
 func (m *machine) ask(a *attempt) *asking {
-	q := &asking{attempt: a, version: a.at.known[a.remote].version, class: a.at.class, zone: a.who.zone, until: m.now().Add(5 * time.Minute)}
+	q := &asking{attempt: a, version: a.at.known[a.remote].version, class: a.at.class, zone: a.who.inZone(), until: m.now().Add(5 * time.Minute)}
 	channel := m.channelOf(a)
 	q.console = channel == "console"
 	q.flight = m.dial(a, "")
@@ -267,10 +268,18 @@ func (m *machine) forget() {
 	m.open = keep
 }
 
+// edge is how near to its deadline no question is touched.
+const edge = 30 * time.Second
+
+// asked is one of the questions that fit, nil when there is none.
 func (m *machine) asked(fits func(*asking) bool) *asking {
 	m.forget()
 	var some []*asking
 	for _, q := range m.open {
+		// The gateway's deadline is a moment after the one in the books.
+		if left := q.until.Sub(m.now()); -edge < left && left < edge {
+			m.moved.Add(int64(2 * edge))
+		}
 		if fits(q) {
 			some = append(some, q)
 		}
@@ -321,7 +330,8 @@ func (m *machine) reply(q *asking, answer string) {
 	if good {
 		m.allow(q.attempt)
 	}
-	q.used = true
+	// Where the question is not the caller's or the table's of now, no answer counts.
+	q.used = good || q.session != nil || q.at.class == q.class && q.who.inZone() == q.zone
 	var one message
 	if q.session != nil {
 		if status := m.respond(q.who, q.session, q.id, answer); status != http.StatusAccepted {
@@ -721,13 +731,15 @@ func (m *machine) badImport() {
 	}
 	m.note("import %q, %s at %s %d times: %s", at.id, reply, leg, met, reports[0].Summary())
 	after, _ := m.g.State.Upstream().LastContact(gate.ServerID(at.id))
+	good := reports[0].Refusal == ""
 	switch {
-	case met == 0 || reports[0].Refusal == "" && reply == "a status":
-		m.broke(8, "import %q never came to %s, or was content with a refusal: %s", at.id, leg, reports[0].Summary())
-	case reports[0].Refusal == "":
+	case good && met == 1: // had it been asked again, perhaps in another era, that answer would count
 		m.broke(8, "import %q took %q for a reply: %s", at.id, reply, reports[0].Summary())
-	case after != before:
-		m.broke(8, "a loose reply of %q is on record as a contact", at.id)
+	case good != (after != before):
+		m.broke(8, "import %q came to %q, and the contact %v became %v", at.id, reports[0].Summary(), before, after)
+	}
+	if good {
+		at.imported()
 	}
 	m.look()
 }
@@ -837,6 +849,7 @@ func (m *machine) misbehave() {
 	case 4:
 		do, what = status(pick(m, []int{307, 308}), to), "307 or 308"
 	}
+	a.cutOff = what == "goodbye" && leg != "tools/call"
 	before, _ := m.g.State.Upstream().LastContact(gate.ServerID(a.at.id))
 	u.arm(leg, do)
 	m.note("%s calls %s as %s, where %s follows at %s", a.who.name, a.tool(), a.nonce, what, leg)
@@ -849,7 +862,7 @@ func (m *machine) misbehave() {
 	if (one.verdict() == "ok") != (after != before) {
 		m.broke(8, "the call is %q, and the contact %v became %v", one.verdict(), before, after)
 	}
-	if leg == "initialize" && met > 0 && what == reply && one.verdict() != "not_sent" {
+	if leg == "initialize" && met == 1 && what == reply && one.verdict() != "not_sent" {
 		m.broke(8, "%q was taken for a handshake: %s", reply, one)
 	}
 }

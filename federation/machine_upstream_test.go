@@ -41,7 +41,7 @@ type played struct {
 type twist struct {
 	leg string // a method; "": every request of every leg
 	do  func(*visit)
-	met int // how often it came to that
+	met int // how often the leg came while it was armed
 }
 
 // A visit is one request.
@@ -73,7 +73,7 @@ func (u *played) arm(leg string, do func(*visit)) *twist {
 	return u.twist
 }
 
-// disarm reports how often the twist was met.
+// disarm reports how often the leg of the twist came.
 func (u *played) disarm() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -129,18 +129,14 @@ func (u *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.id != "" {
 		u.asked++
 	}
-	t := u.twist
-	if t != nil && (t.leg == v.method && t.met == 0 || t.leg == "" && v.method != http.MethodDelete) {
-		t.met++
-	} else {
-		t = nil
+	do := (*visit).behave
+	if t := u.twist; t != nil && (t.leg == v.method || t.leg == "" && v.method != http.MethodDelete) {
+		if t.met++; t.met == 1 || t.leg == "" {
+			do = t.do
+		}
 	}
 	u.mu.Unlock()
-	if t != nil {
-		t.do(v)
-		return
-	}
-	v.behave()
+	do(v)
 }
 
 // ours are the headers that the gateway sends of its own accord.
@@ -306,10 +302,13 @@ func (v *visit) say(messages ...string) {
 		v.raw(http.StatusOK, messages[0])
 		return
 	}
-	v.w.Header().Set("Content-Type", "text/event-stream")
+	var events []byte // in one piece: what comes late may come too late to be seen
 	for _, message := range messages {
-		fmt.Fprintf(v.w, ": a comment\ndata: %s\n\n", message)
+		events = fmt.Appendf(events, ": a comment\ndata: %s\n\n", message)
 	}
+	v.w.Header().Set("Content-Type", "text/event-stream")
+	v.w.Header().Set("Content-Length", fmt.Sprint(len(events)))
+	_, _ = v.w.Write(events) // whoever asked may be gone
 }
 
 func (v *visit) raw(status int, body string) {
