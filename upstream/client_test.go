@@ -53,6 +53,17 @@ func TestConfigureRefuses(t *testing.T) {
 	}
 }
 
+func TestConfigureAcceptsWhatIsSpelledOut(t *testing.T) {
+	c := newClient(t, &store{}, nil)
+	for _, protocol := range []string{"", upstream.Auto, upstream.Legacy, upstream.Modern} {
+		for _, session := range []string{"", upstream.PerOperation, upstream.PerCaller} {
+			if err := c.Configure([]upstream.Server{{ID: "a", URL: "http://127.0.0.1/", Protocol: protocol, Session: session}}); err != nil {
+				t.Errorf("protocol %q, session %q: %v", protocol, session, err)
+			}
+		}
+	}
+}
+
 func TestServersThatCannotBeUsed(t *testing.T) {
 	s := upstreamtest.New(upstreamtest.Profile{Modern: true})
 	c := newClient(t, &store{}, nil,

@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +54,51 @@ func TestKeptSessionEndsWhenIdle(t *testing.T) {
 		t.Errorf("%d sessions were opened, want 2", s.Issued())
 	}
 	eventually(t, "the second one ends too", func() bool { return s.Sessions() == 0 })
+}
+
+// A downstream session that ends takes what is kept for it at every server, and
+// nothing of callers without one. Close takes the rest.
+func TestKeptSessionsAtSeveralServers(t *testing.T) {
+	var servers []upstream.Server
+	var sites []*upstreamtest.Server
+	ids := []gate.ServerID{"a", "b", "c"}
+	for _, id := range ids {
+		s := upstreamtest.New(upstreamtest.Profile{Sessions: true})
+		sites = append(sites, s)
+		servers = append(servers, upstream.Server{ID: id, URL: play(t, s), Protocol: upstream.Legacy, Session: upstream.PerCaller})
+	}
+	c := newClient(t, &store{}, nil, servers...)
+	for _, id := range ids {
+		for _, holder := range []string{"", "h"} {
+			if _, err := call(t, c, id, "echo", "ada", upstream.CallOptions{Holder: holder}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	left := func(want int) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(sites, func(s *upstreamtest.Server) bool { return s.Sessions() != want })
+		}
+	}
+	c.EndHolder("h")
+	eventually(t, "one session is left at each server", left(1))
+	c.EndHolder("")
+	for _, id := range ids {
+		if _, err := call(t, c, id, "echo", "ada", upstream.CallOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, s := range sites {
+		if s.Issued() != 2 {
+			t.Errorf("server %s: %d sessions were opened, want the two of before", ids[i], s.Issued())
+		}
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !left(0)() {
+		t.Error("sessions are left after Close")
+	}
 }
 
 func TestKeptSessionInUseIsNotIdle(t *testing.T) {
